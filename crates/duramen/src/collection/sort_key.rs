@@ -12,7 +12,7 @@
 //! A number is its sign, the power of ten of its first digit, and its digits two to a byte; of
 //! negative ones the bytes are complemented.
 
-use crate::json::number::{self, Digits};
+use crate::json::number::{self, Digits, Power};
 use crate::json::{Item, Tape, TapeIndex};
 use crate::state::Datum;
 
@@ -32,6 +32,9 @@ const OBJECT: u8 = 0x70;
 /// The power of ten whose byte this is, and the powers on both sides of it that have one byte.
 const POWER_ZERO: u8 = 0x80;
 const SHORT_POWERS: std::ops::RangeInclusive<i128> = -96..=95;
+/// Begins powers that have no room in 128 bits.
+const POWER_FAR_BELOW: u8 = 0x08;
+const POWER_FAR_ABOVE: u8 = 0xf8;
 
 /// What kinds of values a key can have, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,13 +177,13 @@ fn append_fixed((is_negative, magnitude): (bool, u64), scale: u8, out: &mut Vec<
     let digits = buffer.format(magnitude).as_bytes();
     let power = digits.len() as i128 - i128::from(scale);
     let end = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
-    append_digits(is_negative, power, digits[..end].iter().copied(), out);
+    append_digits(is_negative, &Power::Near(power), digits[..end].iter().copied(), out);
 }
 
 /// The same of `0.` and the digits, without a zero at either end, times ten to the power.
 fn append_digits(
     is_negative: bool,
-    power: i128,
+    power: &Power,
     mut digits: impl Iterator<Item = u8>,
     out: &mut Vec<u8>,
 ) {
@@ -206,22 +209,38 @@ fn append_digits(
     }
 }
 
-/// One byte, or how many bytes the power has, which are complemented if it is negative, and these.
-fn append_power(power: i128, out: &mut Vec<u8>) {
-    if SHORT_POWERS.contains(&power) {
-        let power = i8::try_from(power).unwrap_or(0);
-        out.push(POWER_ZERO.wrapping_add_signed(power));
-        return;
-    }
-    let bytes = power.unsigned_abs().to_be_bytes();
-    let bytes = &bytes[bytes.iter().position(|byte| *byte != 0).unwrap_or(0)..];
-    let len = u8::try_from(bytes.len()).unwrap_or(u8::MAX);
-    if power > 0 {
-        out.push(0xdf + len);
-        out.extend_from_slice(bytes);
-    } else {
-        out.push(0x20 - len);
-        out.extend(bytes.iter().map(|byte| !byte));
+/// One byte, or how many bytes the power has and these, or what is beyond that, how many digits it
+/// has and these. All but the first byte, and the number of bytes, are complemented if the power is
+/// negative.
+fn append_power(power: &Power, out: &mut Vec<u8>) {
+    match power {
+        Power::Near(power) if SHORT_POWERS.contains(power) => {
+            let power = i8::try_from(*power).unwrap_or(0);
+            out.push(POWER_ZERO.wrapping_add_signed(power));
+        }
+        Power::Near(power) => {
+            let bytes = power.unsigned_abs().to_be_bytes();
+            let bytes = &bytes[bytes.iter().position(|byte| *byte != 0).unwrap_or(0)..];
+            let len = u8::try_from(bytes.len()).unwrap_or(u8::MAX);
+            if *power > 0 {
+                out.push(0xdf + len);
+                out.extend_from_slice(bytes);
+            } else {
+                out.push(0x20 - len);
+                out.extend(bytes.iter().map(|byte| !byte));
+            }
+        }
+        Power::Far { is_negative, digits } => {
+            let len = (digits.len() as u64).to_be_bytes();
+            let bytes = len.iter().chain(digits);
+            if *is_negative {
+                out.push(POWER_FAR_BELOW);
+                out.extend(bytes.map(|byte| !byte));
+            } else {
+                out.push(POWER_FAR_ABOVE);
+                out.extend(bytes);
+            }
+        }
     }
 }
 

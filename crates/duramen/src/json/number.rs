@@ -16,6 +16,10 @@ use std::cmp::Ordering;
 
 use crate::state::Datum;
 
+mod power;
+
+pub(crate) use power::Power;
+
 /// Digits of a decimal's mantissa, and of its fraction.
 const DECIMAL_DIGITS_MAX: usize = 18;
 /// 10 to the power of [`DECIMAL_DIGITS_MAX`].
@@ -175,7 +179,7 @@ pub(crate) fn write_decimal(
 }
 
 /// Compares two numbers by the values of their texts; nothing if one is no number, or stands
-/// apart. `-0`, `0` and `0.00` are equal. Powers of ten of more than 38 digits are equal powers.
+/// apart. `-0`, `0` and `0.00` are equal.
 pub(crate) fn compare(a: Datum<'_>, b: Datum<'_>) -> Option<Ordering> {
     if let (Some(a), Some(b)) = (in_units(a), in_units(b)) {
         return Some(a.cmp(&b));
@@ -214,7 +218,7 @@ fn number_text(number: Datum<'_>) -> Option<Cow<'_, [u8]>> {
 /// A number's text taken apart: its value is `0.` and the digits, times 10 to the power.
 pub(crate) struct Digits<'a> {
     negative: bool,
-    power: i128,
+    power: Power,
     /// The digits before and after the point, all zeros at both ends of them cut off.
     whole: &'a [u8],
     fraction: &'a [u8],
@@ -225,32 +229,20 @@ impl<'a> Digits<'a> {
         let (negative, unsigned) = split_sign(text);
         let (mantissa, exponent) = split_at_byte(unsigned, |byte| matches!(byte, b'e' | b'E'));
         let (whole, fraction) = split_at_byte(mantissa, |byte| byte == b'.');
-        let mut digits = Self { negative, power: exponent_value(exponent), whole, fraction };
-        digits.cut_leading_zeros();
-        digits.fraction = cut_trailing_zeros(digits.fraction);
-        if digits.fraction.is_empty() {
-            digits.whole = cut_trailing_zeros(digits.whole);
-        }
-        digits
-    }
-
-    fn cut_leading_zeros(&mut self) {
-        self.whole = cut_leading_zeros(self.whole);
-        let mut shift = self.whole.len() as i128;
-        if self.whole.is_empty() {
-            let kept = cut_leading_zeros(self.fraction);
-            shift = (kept.len() as i128).saturating_sub(self.fraction.len() as i128);
-            self.fraction = kept;
-        }
-        self.power = self.power.saturating_add(shift);
+        let (whole, fraction, shift) = without_leading_zeros(whole, fraction);
+        let (is_small, exponent) = split_sign(exponent.strip_prefix(b"+").unwrap_or(exponent));
+        let power = Power::of(is_small, exponent, shift);
+        let fraction = cut_trailing_zeros(fraction);
+        let whole = if fraction.is_empty() { cut_trailing_zeros(whole) } else { whole };
+        Self { negative, power, whole, fraction }
     }
 
     pub(crate) fn is_negative(&self) -> bool {
         self.negative
     }
 
-    pub(crate) fn power(&self) -> i128 {
-        self.power
+    pub(crate) fn power(&self) -> &Power {
+        &self.power
     }
 
     /// The digits, without zeros at both ends; none of zero.
@@ -286,13 +278,15 @@ impl<'a> Digits<'a> {
     }
 }
 
-/// The value of an exponent, at most the largest integer here.
-fn exponent_value(text: &[u8]) -> i128 {
-    let (negative, unsigned) = split_sign(text.strip_prefix(b"+").unwrap_or(text));
-    let magnitude = unsigned.iter().fold(0_i128, |value, digit| {
-        value.saturating_mul(10).saturating_add(digit.wrapping_sub(b'0').into())
-    });
-    if negative { magnitude.wrapping_neg() } else { magnitude }
+/// The digits before and after the point from the first on that is not zero, and how many places
+/// that one is in front of the point.
+fn without_leading_zeros<'a>(whole: &'a [u8], fraction: &'a [u8]) -> (&'a [u8], &'a [u8], i128) {
+    let whole = cut_leading_zeros(whole);
+    if !whole.is_empty() {
+        return (whole, fraction, whole.len() as i128);
+    }
+    let kept = cut_leading_zeros(fraction);
+    (whole, kept, (kept.len() as i128).saturating_sub(fraction.len() as i128))
 }
 
 fn split_sign(text: &[u8]) -> (bool, &[u8]) {

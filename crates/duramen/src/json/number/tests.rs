@@ -131,6 +131,57 @@ fn numbers_compare_by_value_across_forms() {
     }
 }
 
+/// Exponents beyond 128 bits were taken for one and the same.
+#[test]
+fn numbers_compare_by_value_however_long_their_exponents_are() {
+    let nines = "9".repeat(45);
+    let rising = [
+        format!("-1e1{nines}"),
+        format!("-1e{nines}"),
+        format!("-2e-{nines}"),
+        format!("-1e-{nines}"),
+        format!("1e-1{nines}"),
+        format!("1e-{nines}"),
+        format!("0.2e-{}8", &nines[1..]),
+        format!("10e-{nines}"),
+        "1e-170141183460469231731687303715884105729".to_owned(),
+        "1e-170141183460469231731687303715884105728".to_owned(),
+        "1".to_owned(),
+        "1e170141183460469231731687303715884105726".to_owned(),
+        "1e170141183460469231731687303715884105727".to_owned(),
+        "1e170141183460469231731687303715884105728".to_owned(),
+        format!("1e{}8", &nines[1..]),
+        format!("1e{nines}"),
+        format!("1.5e{nines}"),
+        format!("100e{nines}"),
+        format!("1e1{nines}"),
+    ];
+    for (i, a) in rising.iter().enumerate() {
+        for (j, b) in rising.iter().enumerate() {
+            assert_eq!(compared(a, b), i.cmp(&j), "{a} and {b}");
+        }
+    }
+    let tens = "0".repeat(45);
+    for (a, b) in [
+        (format!("1e1{tens}"), format!("10e{nines}")),
+        (format!("0.001e1{tens}"), format!("1e{}7", &nines[1..])),
+        (format!("1e+000{nines}"), format!("1.0E{nines}")),
+        (format!("-1e-1{tens}"), format!("-0.1e-{nines}")),
+        (format!("0e{nines}"), "0".to_owned()),
+        (
+            "1e-170141183460469231731687303715884105728".to_owned(),
+            "0.1e-170141183460469231731687303715884105727".to_owned(),
+        ),
+        (
+            "0.01e-170141183460469231731687303715884105726".to_owned(),
+            "1e-170141183460469231731687303715884105728".to_owned(),
+        ),
+        (format!("0.{}1e1{tens}", "0".repeat(44)), format!("1e{}55", &nines[2..])),
+    ] {
+        assert_eq!(compared(&a, &b), Ordering::Equal, "{a} and {b}");
+    }
+}
+
 #[test]
 fn spellings_of_one_value_are_equal() {
     for equal in [
