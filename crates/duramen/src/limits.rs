@@ -194,9 +194,9 @@ pub const FEED_POLL_MS: u64 = 50;
 pub const RECORD_CHANGES_MAX: usize = 256;
 /// How often a transaction that sees a snapshot is tried, unless it is told otherwise.
 pub const TRANSACTION_ATTEMPTS: u32 = 8;
-/// Records of one collection that a serializable transaction remembers to have read; of one that
-/// reads more it remembers that it read the collection.
-pub const TRANSACTION_READS_MAX: usize = 65_536;
+/// Bytes of keys of records and of names that a serializable transaction remembers to have read; of
+/// what has the most of them it then remembers that it read all.
+pub const TRANSACTION_READS_BYTES_MAX: usize = 8 << 20;
 /// Indexes of one collection.
 pub const INDEXES_MAX: usize = 64;
 /// Paths of one index.

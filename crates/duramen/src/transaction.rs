@@ -23,6 +23,7 @@ mod edits;
 mod isolation;
 mod names;
 mod purge;
+mod read_set;
 mod records;
 mod rules;
 mod series;

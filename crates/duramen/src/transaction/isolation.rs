@@ -7,23 +7,23 @@
 //! - a serializable one commits only if what it read has not changed either, up to the moment in
 //!   which the commit is queued.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Committed, Transaction, busy, names};
-use crate::collection::{CollectionSnapshot, Key, KeyKind, ScanOptions, no_collection};
+use super::read_set::ReadSet;
+use super::{Committed, Transaction, busy};
+use crate::collection::{CollectionSnapshot, Key, ScanOptions, no_collection};
 use crate::database::Database;
 use crate::document::Document;
 use crate::engine::CATALOGUE;
 use crate::engine::catalogue::facts;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::{TRANSACTION_ATTEMPTS, TRANSACTION_READS_MAX};
+use crate::limits::TRANSACTION_ATTEMPTS;
 use crate::revision::{CommitSequence, Revision};
 use crate::snapshot::Snapshot;
 use crate::tree::Tree;
 use crate::tree::cell_key::TreeId;
-use crate::tree::history::short;
 
 /// How a transaction of [`Database::transact`] is run and committed.
 #[derive(Debug, Clone)]
@@ -52,22 +52,6 @@ pub(super) struct Base {
     reads: Option<ReadSet>,
     /// The tree that somebody else came to first.
     lost: Option<TreeId>,
-}
-
-/// What a transaction rests on.
-#[derive(Debug, Default)]
-struct ReadSet {
-    trees: BTreeMap<TreeId, Reads>,
-    /// The names that it came to, and what each stood for; none if no document had it.
-    names: BTreeMap<String, Option<TreeId>>,
-}
-
-/// What was read of one tree.
-#[derive(Debug)]
-enum Reads {
-    /// Records with these keys, there or not.
-    Records(KeyKind, BTreeSet<Key>),
-    All,
 }
 
 impl Database {
@@ -177,7 +161,13 @@ impl Transaction {
         let name = self.names.iter().find(|&(_, &other)| other == id);
         let what =
             name.map_or("the names of documents".to_owned(), |(name, _)| format!("{name:?}"));
-        let message = format!("another commit changed {what} since the transaction began: retry");
+        let reads = self.base.as_ref().and_then(|base| base.reads.as_ref());
+        let how = if reads.is_some_and(|reads| reads.is_too_much(id)) {
+            ", of which it read more than is told apart: retry, or read less of it at once"
+        } else {
+            ": retry"
+        };
+        let message = format!("another commit changed {what} since the transaction began{how}");
         Error::new(ErrorKind::Conflict, message)
     }
 
@@ -227,8 +217,7 @@ impl Transaction {
             }
             let tree = Arc::clone(&self.take_turn(id)?.tree);
             let (seen, newest) = (tree.head_at(seen)?, tree.newest());
-            let Some(read) = reads.trees.get(&id).filter(|_| seen != newest) else { continue };
-            if !read.is_same(&tree, seen, newest)? {
+            if !reads.is_same(&tree, (seen, newest))? {
                 return Ok(Some(id));
             }
         }
@@ -239,19 +228,16 @@ impl Transaction {
         if has_names || catalogue.head_at(seen)? == newest {
             return Ok(None);
         }
-        for (name, &stood) in &reads.names {
-            if names::tree_of(&catalogue, name, short(newest))? != stood {
-                return Ok(Some(stood.unwrap_or(CATALOGUE)));
-            }
-        }
-        Ok(None)
+        reads.changed_name(&catalogue, newest)
     }
 
     /// What a document is in the snapshot, if the transaction has one and does not write it.
     pub(super) fn read_document(&mut self, name: &str) -> Result<Option<Snapshot>> {
         let Some((id, tree)) = self.unwritten(name)? else { return Ok(None) };
         let head = tree.head_at(self.seen())?;
-        self.note_read(id, || Reads::All);
+        if let Some(reads) = self.reads() {
+            reads.note_all(id);
+        }
         Snapshot::new(tree, (head, head), name).map(Some)
     }
 
@@ -267,10 +253,11 @@ impl Transaction {
         let keys = declared.and_then(|declared| declared.collection);
         let keys = keys.ok_or_else(|| no_collection(name))?;
         let head = tree.head_at(self.seen())?;
-        self.note_read(id, || match key {
-            Some(key) => Reads::Records(keys, BTreeSet::from([key.clone()])),
-            None => Reads::All,
-        });
+        match (self.reads(), key) {
+            (Some(reads), Some(key)) => reads.note_record(id, keys, key),
+            (Some(reads), None) => reads.note_all(id),
+            (None, _) => {}
+        }
         let document = Document::new(Arc::clone(&self.engine), Arc::clone(&tree), name);
         let snapshot = (head.0 > 0).then(|| Snapshot::new(tree, (head, head), name)).transpose()?;
         Ok(Some(CollectionSnapshot::of(document, snapshot, keys)))
@@ -288,23 +275,10 @@ impl Transaction {
         Ok(Some((id, self.engine.view().tree(id)?)))
     }
 
-    fn note_read(&mut self, id: TreeId, read: impl FnOnce() -> Reads) {
-        let Some(reads) = self.reads() else { return };
-        match (reads.trees.get_mut(&id), read()) {
-            (None, read) => drop(reads.trees.insert(id, read)),
-            (Some(Reads::Records(_, keys)), Reads::Records(_, more))
-                if keys.len() < TRANSACTION_READS_MAX =>
-            {
-                keys.extend(more);
-            }
-            (Some(known), _) => *known = Reads::All,
-        }
-    }
-
     /// Notes what a name stood for when the transaction came to it.
     pub(super) fn note_name(&mut self, name: &str, stood: Option<TreeId>) {
         if let Some(reads) = self.reads() {
-            reads.names.entry(name.to_owned()).or_insert(stood);
+            reads.note_name(name, stood);
         }
     }
 
@@ -341,40 +315,10 @@ impl Transaction {
     }
 }
 
-impl ReadSet {
-    /// The trees on which what was read rests, in their order: the catalogue where there was no
-    /// document of a name.
-    fn touched(&self) -> BTreeSet<TreeId> {
-        let named = self.names.values().map(|stood| stood.unwrap_or(CATALOGUE));
-        named.chain(self.trees.keys().copied()).collect()
-    }
-}
-
-impl Reads {
-    /// Whether what was read at a revision is so at a later one.
-    fn is_same(&self, tree: &Tree, seen: Revision, newest: Revision) -> Result<bool> {
-        let Self::Records(keys, read) = self else { return Ok(false) };
-        // Versions are counted on for ever, so an equal one is the same value.
-        let version = |key: &Key, revision: Revision| {
-            let at = short(revision);
-            if at == 0 || tree.deleted_in(at)?.is_some() {
-                return Ok(None);
-            }
-            let record = tree.record(keys.text_of(key)?.as_bytes(), at)?;
-            record.map(|record| tree.record_version(record, at)).transpose()
-        };
-        for key in read {
-            if version(key, seen)? != version(key, newest)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collection::KeyKind;
 
     /// What another attempt put into a document that was deleted meanwhile was there, and the
     /// document was not: nobody had told the catalogue that it lives again.

@@ -351,3 +351,32 @@ fn records_are_read_with_the_version_that_updating_expects() {
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     assert!(db.transaction().count_records("nothing").is_err());
 }
+
+/// What was read was bounded by the number of keys, which may have a kibibyte each.
+#[test]
+fn what_was_read_is_told_apart_up_to_a_number_of_bytes() {
+    let key = |at: u32| Key::Text(format!("{at:01024}"));
+    // How many long keys are read, and how often the transaction is tried then.
+    for (keys, wanted) in [(4_000, 1), (12_000, 2)] {
+        let db = collections(&["b"]);
+        let notes = db.create_collection("notes", KeyKind::Text).unwrap();
+        let mut runs = 0;
+        let options = TransactOptions { attempts_max: 1, ..serializable() };
+        let done = db.transact(&options, |transaction| {
+            for at in 0..keys {
+                assert_eq!(transaction.get_record("notes", &key(at))?, None);
+            }
+            runs += 1;
+            notes.put("unread", "{}", &how())?;
+            put(transaction, "b", 1, 1)
+        });
+        match done {
+            Ok(_) => assert_eq!(wanted, 1),
+            Err(error) => {
+                assert_eq!((error.kind(), wanted), (ErrorKind::Conflict, 2), "{error}");
+                assert!(error.to_string().contains("read less of it at once"), "{error}");
+            }
+        }
+        assert_eq!(runs, 1);
+    }
+}
