@@ -29,7 +29,7 @@ mod rules;
 mod series;
 
 pub use isolation::TransactOptions;
-pub(crate) use records::{check_versions, count_of, read_departed, record_tape};
+pub(crate) use records::{StagedVersion, check_versions, count_of, read_departed, record_tape};
 
 /// Changes that are staged one by one, seen by this transaction alone, and committed together.
 /// Dropped without a commit, it is rolled back.
@@ -66,7 +66,7 @@ pub struct Transaction {
     /// It repeats a history, in which records may have been purged.
     repeats: bool,
     /// Indexes that it drops, by tree and id.
-    dropped_indexes: Vec<(TreeId, u32)>,
+    dropped_indexes: Vec<(Arc<Tree>, u32)>,
     /// The snapshot that it sees, if it is one.
     base: Option<Base>,
 }
@@ -270,7 +270,7 @@ impl Transaction {
             writer.finish();
         }
         self.engine.acknowledge(ticket)?;
-        self.forget_dropped()?;
+        self.forget_dropped();
         if changes_series {
             self.engine.staging.catalogue_changed();
         }

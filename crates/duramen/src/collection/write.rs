@@ -4,13 +4,13 @@ use super::{Collection, Key, commit};
 use crate::document::Outcome;
 use crate::engine::options::CommitOptions;
 use crate::error::Result;
-use crate::transaction::record_tape;
-use crate::tree::history::short;
+use crate::transaction::{StagedVersion, record_tape};
 
 /// What saving a record did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Saved {
-    /// The record's version that has the value saved, made by this change or not.
+    /// The record's version that has the value saved, made by this change or not; 0 if the change
+    /// removed the record.
     pub version: u64,
     /// The commit, or that nothing differed.
     pub outcome: Outcome,
@@ -139,12 +139,15 @@ impl Collection {
         options: &CommitOptions,
         change: impl FnOnce(&mut crate::Transaction, &str) -> Result<()>,
     ) -> Result<Saved> {
-        let text = self.keys.text_of(key)?;
-        let outcome = commit(self, options, change)?;
-        let (tree, revision) = (self.document.tree(), short(outcome.revision()));
-        let record = tree.record(text.as_bytes(), revision)?;
-        let version = record.map(|record| tree.record_version(record, revision)).transpose()?;
-        // A patch may have removed it.
-        Ok(Saved { version: version.unwrap_or(0), outcome })
+        // Asked before the commit: once it is made there may be later ones, whose retention or
+        // purge lets go of its revision, and what cannot be read then is committed all the same.
+        let mut staged = StagedVersion::default();
+        let outcome = commit(self, options, |transaction, name| {
+            change(transaction, name)?;
+            staged = transaction.staged_version(name, key)?;
+            Ok(())
+        })?;
+        let version = if outcome.is_committed() { staged.changed } else { staged.before };
+        Ok(Saved { version, outcome })
     }
 }

@@ -193,16 +193,15 @@ impl Transaction {
         if let Some(writer) = self.writers.get_mut(&id) {
             writer.options = Some(Arc::new(declared));
         }
-        self.dropped_indexes.push((id, dropped.id));
+        self.dropped_indexes.push((tree, dropped.id));
         Ok(())
     }
 
     /// Forgets the indexes that were dropped once that is committed.
-    pub(super) fn forget_dropped(&mut self) -> Result<()> {
+    pub(super) fn forget_dropped(&mut self) {
         for (tree, index) in std::mem::take(&mut self.dropped_indexes) {
-            self.engine.view().tree(tree)?.indexes.forget(index);
+            tree.indexes.forget(index);
         }
-        Ok(())
     }
 
     /// Declares the options of a document, its indexes included.

@@ -20,6 +20,15 @@ use crate::tree::records::RecordPuts;
 use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
 
+/// The versions of a record that a transaction came to; 0 if it is not there in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct StagedVersion {
+    /// What it is at if nothing of the collection differs.
+    pub(crate) before: u64,
+    /// What it gets with the commit if it is what differs.
+    pub(crate) changed: u64,
+}
+
 /// # Changing records
 ///
 /// Each change takes the collection's name and a key first and sees what the transaction did

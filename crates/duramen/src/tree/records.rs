@@ -389,6 +389,13 @@ impl Writer {
         Ok(is_there.then_some(record))
     }
 
+    /// Whether a record has no committed state: its key is new.
+    pub(crate) fn is_born(&self, record: NodeId) -> bool {
+        let data = self.tree.data.read();
+        let space = &data.spaces[data.schema.path(record.path()).space.0 as usize];
+        record.ordinal().0 >= space.committed
+    }
+
     /// Removes records that are there.
     pub(crate) fn remove_records(&self, records: &[NodeId]) -> Result<()> {
         let (root, _, mut sequence) = self.records()?;

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, RangeInclusive};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use duramen::io::MemoryDevice;
 use duramen::{
-    BlameOptions, Clock, CommitOptions, Database, Document, ErrorKind, JsonPointer, LogQuery,
-    Micros, Options, Retention, Revision, Scope,
+    BlameOptions, Clock, CommitOptions, Database, Document, ErrorKind, JsonPointer, KeyKind,
+    LogQuery, Micros, Options, Retention, Revision, Scope,
 };
 use serde_json::{Value, json};
 
@@ -487,4 +488,43 @@ fn a_log_between_times_has_the_tagged_revisions_of_that_time() {
         query.path = Some(JsonPointer::parse("/n").unwrap().into());
         assert!(listed(&query).iter().all(|revision| wanted.contains(revision)), "{query:?}");
     }
+}
+
+/// A record that was saved was told as an error, or at a later version, where its revision had been
+/// let go of before the version was read.
+#[test]
+fn what_is_saved_is_told_with_its_version_though_its_revision_is_let_go_at_once() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("records", KeyKind::U64).unwrap();
+    records.document().retain(Retention::Head, &plain()).unwrap();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..6_u64)
+            .map(|key| {
+                let records = &records;
+                scope.spawn(move || {
+                    for version in 1..=150 {
+                        let json = format!("{{\"n\":{version}}}");
+                        let saved = records.put(key, &json, &plain()).unwrap();
+                        assert_eq!((saved.version, saved.outcome.is_committed()), (version, true));
+                        let saved = records.put(key, &json, &plain()).unwrap();
+                        assert_eq!((saved.version, saved.outcome.is_committed()), (version, false));
+                    }
+                })
+            })
+            .collect();
+        let compacting = scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                compact(&db);
+            }
+        });
+        let ends: Vec<_> = writers.into_iter().map(ScopedJoinHandle::join).collect();
+        is_done.store(true, Ordering::Relaxed);
+        compacting.join().unwrap();
+        assert!(ends.iter().all(Result::is_ok));
+    });
+    // A patch that takes the record away leaves none.
+    let patch = br#"[{"op":"remove","path":""}]"#;
+    let removed = records.patch(0_u64, patch, &plain());
+    assert_eq!(removed.map_or(0, |saved| saved.version), 0);
 }
