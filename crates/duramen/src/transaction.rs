@@ -353,6 +353,15 @@ impl Transaction {
         self.engine.journal()?.wait_published(tree.newest_sequence()?)
     }
 
+    /// The tree of a document whose turn is to be taken.
+    fn not_yet_taken(&mut self, name: &str) -> Result<Option<Arc<Tree>>> {
+        self.engine.journal()?;
+        match self.find(name)? {
+            Some(id) if !self.writers.contains_key(&id) => self.engine.view().tree(id).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// The writer of a tree, its turn taken if it is not yet.
     fn take(&mut self, id: TreeId) -> Result<&Writer> {
         if !self.writers.contains_key(&id) {

@@ -10,7 +10,7 @@ use crate::revision::Revision;
 use crate::snapshot::Snapshot;
 use crate::target::Target;
 use crate::transaction::Transaction;
-use crate::tree::edit::Given;
+use crate::tree::edit::{Ahead, Given};
 use crate::tree::writer::Writer;
 
 /// # Changing single places
@@ -198,15 +198,28 @@ impl Transaction {
     /// Takes back what one revision changed. `Conflict` if any of it has changed since: it names
     /// the first ten such values. What was removed comes back as the nodes it was.
     pub fn undo(&mut self, name: &str, revision: Revision) -> Result<()> {
-        self.change_document(name, |writer| writer.undo(revision))
+        let before = Revision(revision.0.saturating_sub(1));
+        let ahead = self.read_ahead(name, |_| (before, revision))?;
+        self.change_document(name, |writer| writer.undo(revision, ahead))
     }
 
     /// Makes the document what it was at a revision. What was removed since comes back as the
     /// nodes it was. A deleted document lives again.
     pub fn revert_to(&mut self, name: &str, revision: Revision) -> Result<()> {
+        let ahead = self.read_ahead(name, |newest| (revision, newest))?;
         self.any_writer(name)?;
         let id = self.find(name)?.ok_or_else(|| no_document(name))?;
-        self.change(id, |writer| writer.revert_to(revision))
+        self.change(id, |writer| writer.revert_to(revision, ahead))
+    }
+
+    /// Reads what differs between two revisions before others have to wait for the document.
+    fn read_ahead(
+        &mut self,
+        name: &str,
+        between: impl FnOnce(Revision) -> (Revision, Revision),
+    ) -> Result<Option<Ahead>> {
+        let tree = self.not_yet_taken(name)?;
+        Ok(tree.and_then(|tree| tree.read_ahead(between(tree.newest()))))
     }
 
     fn edit<T>(

@@ -204,12 +204,16 @@ impl Transaction {
 
     /// Deletes the records with these keys; how many there were.
     pub fn delete_records(&mut self, name: &str, keys: &[Key]) -> Result<u64> {
+        let ahead = self.records_ahead(name, keys)?;
         let kind = self.key_kind(name)?;
         let texts = keys.iter().map(|key| kind.text_of(key)).collect::<Result<Vec<_>>>()?;
         self.change_collection(name, |writer| {
             let mut records = Vec::new();
-            for text in &texts {
-                records.extend(writer.record(text)?);
+            for (at, text) in texts.iter().enumerate() {
+                let ordinal = ahead.get(at).copied().flatten();
+                let found = ordinal.map(|ordinal| writer.record_at(ordinal)).transpose()?.flatten();
+                // It may have come since, or for the first time.
+                records.extend(found.map_or_else(|| writer.record(text), |found| Ok(Some(found)))?);
             }
             records.sort_unstable();
             records.dedup();
@@ -218,6 +222,18 @@ impl Transaction {
             }
             Ok(records.len() as u64)
         })
+    }
+
+    /// The versions of a record that the transaction changed.
+    pub(crate) fn staged_version(&mut self, name: &str, key: &Key) -> Result<StagedVersion> {
+        let text = self.put_kind(name)?.text_of(key)?;
+        let writer = self.any_writer(name)?;
+        let Some(record) = present(writer, &text)? else { return Ok(StagedVersion::default()) };
+        if writer.is_born(record) {
+            return Ok(StagedVersion { before: 0, changed: 1 });
+        }
+        let before = writer.tree.record_version(record, writer.revision - 1)?;
+        Ok(StagedVersion { before, changed: before + 1 })
     }
 
     /// Has a collection know keys that none of its revisions shows, and the versions they had.
@@ -254,6 +270,19 @@ impl Transaction {
             }
             Ok(())
         })
+    }
+
+    /// The ordinals of records, as far as they are known before others have to wait for the
+    /// collection; of all that can be wrong whoever has the turn finds out.
+    fn records_ahead(&mut self, name: &str, keys: &[Key]) -> Result<Vec<Option<u64>>> {
+        let Some(tree) = self.not_yet_taken(name)?.filter(|_| keys.len() > 1) else {
+            return Ok(Vec::new());
+        };
+        let kind = self.options(&tree)?.and_then(|options| options.collection);
+        let texts = kind.map(|kind| keys.iter().map(move |key| kind.text_of(key)));
+        let texts: Vec<_> = texts.into_iter().flatten().collect::<Result<_>>().unwrap_or_default();
+        let names: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+        tree.records_ahead(&names)
     }
 
     /// The type of a collection's keys.

@@ -15,6 +15,7 @@ use crate::tree::locate::Place;
 use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
 
+mod ahead;
 mod holder;
 mod inside;
 mod members;
@@ -23,6 +24,7 @@ mod place;
 mod relocate;
 mod undo;
 
+pub(crate) use ahead::Ahead;
 use holder::{Form, Holder};
 
 /// A value of a text that was read.

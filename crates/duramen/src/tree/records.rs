@@ -30,8 +30,8 @@ use crate::tree::writer::{Prior, Writer};
 /// The name of the field that counts a record's versions: no UTF-8, so that no member has it.
 pub(crate) const VERSION_FIELD: &[u8] = b"\xff";
 
-/// New records that are looked at under one lock.
-const BORN_AT_ONCE: usize = 1_024;
+/// Records that are looked at under one lock, and once more if that finds something missing.
+const RECORDS_AT_ONCE: usize = 1_024;
 
 /// What happened to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -484,8 +484,8 @@ impl Writer {
             let space = &data.spaces[data.schema.path(path).space.0 as usize];
             (space.committed, space.next)
         };
-        for first in (born..end).step_by(BORN_AT_ONCE) {
-            let some = first..end.min(first + BORN_AT_ONCE as u64);
+        for first in (born..end).step_by(RECORDS_AT_ONCE) {
+            let some = first..end.min(first + RECORDS_AT_ONCE as u64);
             for ordinal in self.doubtful(path, some, keys)? {
                 self.check_record(node(path, ordinal), (keys, repeats))?;
                 keys.check(&self.tree.name_of(node(path, ordinal))?.unwrap_or_default())?;
@@ -496,21 +496,29 @@ impl Writer {
 
     /// The records that come back as they were, with the whole collection.
     fn returning(&self, path: PathId) -> Result<Vec<u64>> {
-        self.tree.read(|data| {
+        let (has_come, committed) = self.tree.read(|data| {
             let before = self.revision - 1;
             let root = node(ROOT, 0);
             let has_come = before > 0
                 && data.state(root, before)?.is_absent()
                 && !data.state(root, self.revision)?.is_absent();
-            let committed = data.spaces[data.schema.path(path).space.0 as usize].committed;
-            let mut back = Vec::new();
-            for ordinal in 0..if has_come { committed } else { 0 } {
-                if !data.state(node(path, ordinal), self.revision)?.is_absent() {
-                    back.push(ordinal);
+            Ok((has_come, data.spaces[data.schema.path(path).space.0 as usize].committed))
+        })?;
+        let end = if has_come { committed } else { 0 };
+        let mut back = Vec::new();
+        for first in (0..end).step_by(RECORDS_AT_ONCE) {
+            let some = first..end.min(first + RECORDS_AT_ONCE as u64);
+            back.extend(self.tree.read(|data| {
+                let mut there = Vec::new();
+                for ordinal in some.clone() {
+                    if !data.state(node(path, ordinal), self.revision)?.is_absent() {
+                        there.push(ordinal);
+                    }
                 }
-            }
-            Ok(back)
-        })
+                Ok(there)
+            })?);
+        }
+        Ok(back)
     }
 
     /// Those of some new entries that do not surely have a key and an object.

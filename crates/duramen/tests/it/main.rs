@@ -27,6 +27,7 @@ mod lifecycle;
 mod limits;
 mod lives;
 mod long_values;
+mod looked_up;
 mod memory;
 mod missing;
 mod navigation;

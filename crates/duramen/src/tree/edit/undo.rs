@@ -17,6 +17,7 @@ use crate::revision::Revision;
 use crate::state::{Datum, Sequence};
 use crate::tree::compare::Extents;
 use crate::tree::difference::{Change, ChangeKind};
+use crate::tree::edit::Ahead;
 use crate::tree::history::short;
 use crate::tree::locate::{Place, parent_of};
 use crate::tree::schema::Label;
@@ -52,7 +53,7 @@ struct Inversion<'w> {
 
 impl Writer {
     /// Takes back what a revision changed; `Conflict` if any of it has changed since.
-    pub(crate) fn undo(&self, revision: Revision) -> Result<()> {
+    pub(crate) fn undo(&self, revision: Revision, ahead: Option<Ahead>) -> Result<()> {
         let last = Revision(u64::from(self.revision) - 1);
         if revision.0 == 0 || revision > last {
             let message =
@@ -79,7 +80,7 @@ impl Writer {
             );
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        let changes = self.tree.changes(Revision(revision.0 - 1), revision)?;
+        let changes = self.changes((Revision(revision.0 - 1), revision), ahead)?;
         let inversion = Inversion::new(self, (before, before + 1), &changes)?;
         inversion.check(revision, &changes)?;
         inversion.apply()?;
@@ -87,7 +88,7 @@ impl Writer {
     }
 
     /// Makes the document what it was at a revision; only what differs is staged.
-    pub(crate) fn revert_to(&self, revision: Revision) -> Result<()> {
+    pub(crate) fn revert_to(&self, revision: Revision, ahead: Option<Ahead>) -> Result<()> {
         let last = Revision(u64::from(self.revision) - 1);
         if revision.0 == 0 || revision > last || !self.has_value(short(revision))? {
             let message = format!(
@@ -100,7 +101,7 @@ impl Writer {
         if !self.has_value(now)? {
             return self.restore(self.root()?, short(revision));
         }
-        let changes = self.tree.changes(revision, Revision(u64::from(now)))?;
+        let changes = self.changes((revision, Revision(u64::from(now))), ahead)?;
         Inversion::new(self, (short(revision), now), &changes)?.apply()
     }
 
