@@ -347,7 +347,9 @@ impl HistoryImport {
     ///
     /// `Conflict` if the document has another one, or if somebody else changes it meanwhile;
     /// `Invalid` if it does not follow the one before; `Corrupt` if it has not the hash that it is
-    /// to have. Nothing of it is committed then.
+    /// to have. Nothing of it is committed then, and it can be told again as it should be. The
+    /// [revisions taken](Self::taken) before it stay, and another import of the history goes on
+    /// behind them.
     pub fn push(&mut self, revision: &ExportedRevision) -> Result<bool> {
         self.take(revision, &mut io::empty(), |import, _| import.commit(revision))
     }
@@ -410,7 +412,13 @@ impl HistoryImport {
             _ => None,
         };
         if let Some(present) = &present {
-            self.compare(present, revision)?;
+            let compared = self.compare(present, revision);
+            if compared.is_err()
+                && let Some(all) = &mut self.present
+            {
+                all.next -= 1;
+            }
+            compared?;
             if self.taken.0 == 0 && !revision.departed.is_empty() {
                 self.unreadable = self.present.as_mut().and_then(|all| all.unreadable.take());
                 if self.unreadable.is_none() {
@@ -425,14 +433,20 @@ impl HistoryImport {
         Ok(present.is_none())
     }
 
+    /// The last revision of the history that the document has: pushed, or there and compared; 0
+    /// before the first. It stays whatever comes behind it.
+    pub fn taken(&self) -> Revision {
+        self.taken
+    }
+
     /// Whether the document has all revisions of the history so far, but does not know all records
     /// that departed before them. Where it lacks revisions, it learns of these with the next one.
     pub fn lacks_departed(&self) -> bool {
         !self.unknown.is_empty()
     }
 
-    /// Ends it, makes the unique indexes of the history, sets its tags, and tells the newest
-    /// revision.
+    /// Ends it, makes the unique indexes of the history, sets its tags, declares how much of it is
+    /// kept, and tells the newest revision.
     ///
     /// `Conflict` if the document has revisions that were not in the history, or a tag of the same
     /// name at another one, or if two records have the same values where an index is unique;
@@ -501,8 +515,7 @@ impl HistoryImport {
             transaction.create_document(name)?;
             // Unique indexes are made of the newest revision: earlier ones may have had twice what
             // is unique since.
-            let (options, _) = self.facts.options.clone().without_unique();
-            transaction.declare(name, &options)?;
+            transaction.declare(name, &self.facts.options.clone().while_imported())?;
         } else {
             transaction.expect(name, self.revision_of(self.taken))?;
         }

@@ -96,6 +96,12 @@ impl DocumentOptions {
         (self, unique)
     }
 
+    /// The same while a history is taken over: unique indexes are made at its end, and all is kept
+    /// until then, as its tags come last and it may have to be begun again.
+    pub(crate) fn while_imported(self) -> Self {
+        Self { keep: Retention::All, ..self.without_unique().0 }
+    }
+
     /// Refuses more paths than can be looked at with every value, and names no field can have.
     pub(crate) fn check(&self) -> Result<()> {
         let declared = self.ids.len() + self.maps.len();

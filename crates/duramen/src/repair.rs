@@ -30,7 +30,7 @@ use crate::database::Database;
 use crate::document::{Document, Tag};
 use crate::engine::catalogue::purges::OPEN_HASH;
 use crate::engine::catalogue::{Name, facts, salvage as catalogue};
-use crate::engine::options::Options;
+use crate::engine::options::{CommitOptions, Options};
 use crate::engine::recovery::keep_writers_out;
 use crate::engine::salvage::{self, Salvaged};
 use crate::engine::unfinished::{self, Unfinished};
@@ -38,7 +38,9 @@ use crate::engine::{CATALOGUE, Engine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::IndexDefinition;
 use crate::io::{Device, DirectoryDevice};
+use crate::options::DocumentOptions;
 use crate::repair::rewrite::Rewrite;
+use crate::retention::Retention;
 use crate::revision::{Micros, Revision};
 use crate::segment::salvage::LostKeys;
 use crate::threads::piped;
@@ -388,7 +390,7 @@ impl Repair {
     }
 
     fn document(&mut self, name: &str, tree: &Arc<Tree>, step: &mut Step<'_>) -> Result<()> {
-        let (document, unique) = self.create(name, tree)?;
+        let (document, unique, keep) = self.create(name, tree)?;
         let prefix = tree.id().0.to_be_bytes();
         let keys: Vec<_> =
             self.keys.iter().filter(|keys| keys.may_have(&prefix)).cloned().collect();
@@ -412,11 +414,19 @@ impl Repair {
         self.report.documents += 1;
         self.report.revisions += there;
         self.tags(&document, tree)?;
+        if keep != Retention::All {
+            document.retain(keep, &CommitOptions::default())?;
+        }
         self.purges(&document, tree)
     }
 
-    /// Makes the document, with its options but for the unique indexes, and these.
-    fn create(&mut self, name: &str, tree: &Tree) -> Result<(Document, Vec<IndexDefinition>)> {
+    /// Makes the document, with its options but for the unique indexes and how much is kept, and
+    /// these: nothing is to be let go before its tags are set.
+    fn create(
+        &mut self,
+        name: &str,
+        tree: &Tree,
+    ) -> Result<(Document, Vec<IndexDefinition>, Retention)> {
         let declared = match self.catalogue()? {
             Some((catalogue, head)) => readable(facts::options(&catalogue, tree.id(), head))?,
             None => Some(None),
@@ -424,9 +434,12 @@ impl Repair {
         if declared.is_none() {
             self.lose(Some(name), NO_REVISIONS, "its options");
         }
-        let (declared, unique) = declared.flatten().unwrap_or_default().without_unique();
+        let declared = declared.flatten().unwrap_or_default();
+        let keep = declared.keep;
+        let (declared, unique) = declared.without_unique();
+        let declared = DocumentOptions { keep: Retention::All, ..declared };
         let document = self.database.create_document_with(name, &declared)?;
-        Ok((document, unique))
+        Ok((document, unique, keep))
     }
 
     /// Makes the unique indexes of a collection, once its records are there: what was lost may have

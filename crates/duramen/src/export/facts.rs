@@ -2,10 +2,12 @@
 
 use crate::content_hash::ContentHash;
 use crate::document::{Document, Tag, check_tag};
+use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::{HistoryExport, HistoryImport};
 use crate::options::DocumentOptions;
 use crate::purge::Purge;
+use crate::retention::Retention;
 use crate::revision::{CommitSequence, Revision};
 use crate::tree::history::short;
 
@@ -67,8 +69,8 @@ impl HistoryExport {
 }
 
 impl HistoryImport {
-    /// Takes what is said of the document: its options at once, its tags and what was purged at the
-    /// [end](HistoryImport::finish).
+    /// Takes what is said of the document: its options at once, but for how much is kept, its tags
+    /// and what was purged at the [end](HistoryImport::finish).
     ///
     /// `Conflict` if there is a document with other options; `Invalid` after the first revision.
     pub fn set_facts(&mut self, facts: ExportedFacts) -> Result<()> {
@@ -89,10 +91,15 @@ impl HistoryImport {
         Ok(())
     }
 
-    /// Whether the document has these options, but for unique indexes that are made at the end.
+    /// Whether the document has these options, but for what is declared at the end.
     fn has_options(&self, wanted: &DocumentOptions) -> Result<bool> {
         let found = told(self.database.document(&self.name)?.options()?);
-        Ok(found == told(wanted.clone()) || found == wanted.clone().without_unique().0)
+        let wanted = told(wanted.clone());
+        // An import that was stopped may have made these.
+        let made = wanted.clone().while_imported();
+        let indexed = DocumentOptions { keep: Retention::All, ..wanted.clone() };
+        let kept = DocumentOptions { keep: wanted.keep, ..made.clone() };
+        Ok([wanted, made, indexed, kept].contains(&found))
     }
 
     /// Refuses what two records of the newest revision have where an index is unique that was there
@@ -133,7 +140,13 @@ impl HistoryImport {
             document.take_tag(tag, self.revision_of(tag.revision), self.durability)?;
         }
         let mut purges = self.facts.purges.iter();
-        purges.try_for_each(|purge| document.remember_purge(purge, self.durability))
+        purges.try_for_each(|purge| document.remember_purge(purge, self.durability))?;
+        let keep = self.facts.options.keep;
+        if document.options()?.keep != keep {
+            let durability = self.durability;
+            document.retain(keep, &CommitOptions { durability, ..CommitOptions::default() })?;
+        }
+        Ok(())
     }
 
     fn check_tags(&self, document: &Document) -> Result<()> {

@@ -100,7 +100,7 @@ impl HistoryImport {
             return self.commit(&held(given, text)?);
         }
         let declared = if self.is_missing {
-            self.facts.options.clone().without_unique().0
+            self.facts.options.clone().while_imported()
         } else {
             DocumentOptions::default()
         };

@@ -1,9 +1,11 @@
 //! Histories that leave one database and come into another.
 
+use std::ops::ControlFlow;
+
 use duramen::{
     CommitOptions, ContentHash, Database, Document, DocumentOptions, Error, ErrorKind,
-    ExportedContent, ExportedFacts, ExportedRevision, JsonPointer, Micros, Position, Retention,
-    Revision, Target,
+    ExportedContent, ExportedFacts, ExportedRevision, IndexDefinition, JsonPointer, KeyKind,
+    Micros, Position, Retention, Revision, Target,
 };
 use proptest::prelude::*;
 
@@ -176,6 +178,53 @@ fn options_and_tags_are_taken_over_with_who_set_them() {
         assert_eq!(tags, doc.tags().unwrap());
         assert!(db.check().unwrap().is_clean());
     }
+}
+
+/// What a history declares to be kept was let go of while it was taken over: its tags, which come
+/// last, found nothing, and begun again the import found another document.
+#[test]
+fn a_history_that_was_refused_in_the_middle_goes_on_behind_what_stays() {
+    let source = Database::memory().unwrap();
+    let records = source.create_collection("d", KeyKind::U64).unwrap();
+    records.create_index(&IndexDefinition::new("n", &["n"]).unwrap().unique()).unwrap();
+    for n in 0..8_u64 {
+        records.put(n % 3, format!("{{\"n\":{n}}}"), &CommitOptions::default()).unwrap();
+    }
+    let doc = records.document();
+    doc.tag("old", Some(Revision(2)), &CommitOptions::default()).unwrap();
+    doc.retain(Retention::Last(2), &CommitOptions::default()).unwrap();
+    let (facts, history) = (doc.export().unwrap().facts().unwrap(), exported(doc));
+    let mut wrong = history.clone();
+    wrong[5].content = ExportedContent::Value("{}".into());
+
+    let db = Database::memory().unwrap();
+    let compact = || db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    let mut import = db.import_history("d", None).unwrap();
+    import.set_facts(facts.clone()).unwrap();
+    let refused = wrong.iter().find_map(|revision| import.push(revision).err()).unwrap();
+    assert_eq!((refused.kind(), import.taken()), (ErrorKind::Corrupt, Revision(5)));
+    assert!(refused.message().contains("revision 6 is to have the hash"), "{refused}");
+    compact();
+    // What is right goes on behind it, by the same import and by another one.
+    assert!(import.push(&history[5]).unwrap());
+    drop(import);
+    compact();
+    let mut import = db.import_history("d", None).unwrap();
+    import.set_facts(facts.clone()).unwrap();
+    let another = ExportedRevision { author: Some("eve".into()), ..history[0].clone() };
+    assert_eq!(import.push(&another).unwrap_err().kind(), ErrorKind::Conflict);
+    let made = history.iter().map(|revision| import.push(revision).unwrap());
+    assert_eq!(made.filter(|is_made| *is_made).count(), 2);
+    compact();
+    assert_eq!(import.finish().unwrap(), Revision(8));
+    let taken = db.document("d").unwrap();
+    assert_eq!(taken.options().unwrap().keep, Retention::Last(2));
+    assert_eq!(taken.tags().unwrap(), doc.tags().unwrap());
+    assert_eq!(db.collection("d").unwrap().indexes().unwrap(), records.indexes().unwrap());
+    compact();
+    assert_eq!(taken.first_revision().unwrap(), Revision(7));
+    assert!(taken.at_tag("old").is_ok());
+    assert!(db.check().unwrap().is_clean());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use duramen::{Database, ExportedRevision, HistoryImport, Result as EngineResult};
+use duramen::{Database, ErrorKind, ExportedRevision, HistoryImport, Result as EngineResult};
 use serde::Serialize;
 
 use super::safe;
@@ -26,8 +26,10 @@ pub(super) fn run(
     let loaded = load(&mut import, path, &mut counts, interruption);
     // Whatever the end, what was loaded is made safe before anything is said about it.
     database.flush()?;
-    if loaded.is_err() && counts.made > 0 {
-        notice!("{}; the same command goes on", safe(counts.read, "revisions"));
+    if let Err(error) = &loaded
+        && counts.made > 0
+    {
+        notice!("{}", stay(document, counts.read, error.kind()));
     }
     if !loaded? {
         let safe = safe(counts.read, "revisions");
@@ -35,7 +37,14 @@ pub(super) fn run(
         return Err(Failure::Interrupted(message));
     }
     let lacks_departed = import.lacks_departed();
-    let revision = import.finish()?.0;
+    let finished = import.finish();
+    if finished.is_err() && counts.made > 0 {
+        notice!(
+            "all revisions of the history are in and stay in {document}; once what is wrong beside \
+             them is put right, the same command goes on"
+        );
+    }
+    let revision = finished?.0;
     database.flush()?;
     if lacks_departed {
         notice!(
@@ -47,6 +56,20 @@ pub(super) fn run(
     let Counts { read, made } = counts;
     output.record(&Summary { document, read, revisions: made, present: read - made, revision })?;
     Ok(Success::Done)
+}
+
+/// What stays of a history that was not taken over to its end, and how to go on.
+fn stay(document: &str, read: u64, why: ErrorKind) -> String {
+    let stay = match read {
+        1 => format!("revision 1 of the history is in and stays in {document}"),
+        _ => format!("revisions 1 to {read} of the history are in and stay in {document}"),
+    };
+    match why {
+        ErrorKind::Invalid | ErrorKind::Corrupt => {
+            format!("{stay}; with a history that is right from there on the same command goes on")
+        }
+        _ => format!("{stay}; the same command goes on"),
+    }
 }
 
 #[derive(Default)]
