@@ -10,6 +10,7 @@ use crate::json::JsonPointer;
 use crate::node::NodeId;
 use crate::order::OrderCursor;
 use crate::snapshot::Snapshot;
+use crate::state::{Extent, Sequence};
 use crate::tree::children::Children;
 use crate::tree::data::{TreeData, node};
 use crate::tree::group::Fault;
@@ -45,9 +46,17 @@ enum Source {
     },
     /// All that are there: the collection came or went as a whole.
     Whole {
-        order: OrderCursor,
+        extents: Extents,
         extent: Range<u64>,
     },
+}
+
+/// The records of a collection by rising ordinals, though a change by place, or one that was taken
+/// back, may have put some of them elsewhere.
+#[derive(Debug)]
+enum Extents {
+    AsTheyStand(OrderCursor),
+    Sorted(std::vec::IntoIter<Extent>),
 }
 
 /// What a record was, or is.
@@ -105,11 +114,11 @@ impl RecordChanges {
                 ordinals.by_ref().take(passed).for_each(drop);
                 born.start = born.start.max(record.saturating_add(1)).min(born.end);
             }
-            Source::Whole { order, extent } => {
+            Source::Whole { extents, extent } => {
                 let Some(there) = after.as_ref().or(before.as_ref()) else { return Ok(()) };
                 while !extent.is_empty() && extent.start <= record {
                     extent.start = record.saturating_add(1).min(extent.end);
-                    fill(extent, order, there)?;
+                    extents.fill(extent, there)?;
                 }
             }
         }
@@ -128,9 +137,9 @@ impl RecordChanges {
                 Source::None => None,
                 Source::One(ordinal) => ordinal.take(),
                 Source::Listed { ordinals, born } => ordinals.next().or_else(|| born.next()),
-                Source::Whole { order, extent } => {
+                Source::Whole { extents, extent } => {
                     let next = extent.next();
-                    fill(extent, order, there)?;
+                    extents.fill(extent, there)?;
                     next
                 }
             };
@@ -181,19 +190,44 @@ fn whole(there: &Snapshot) -> Result<Source> {
     let Children::Members(sequence) = tree.children(node(ROOT, 0), revision)? else {
         return Ok(Source::None);
     };
-    let (mut order, mut extent) = (OrderCursor::new(sequence), 0..0);
-    fill(&mut extent, &mut order, there)?;
-    Ok(Source::Whole { order, extent })
+    let (mut extents, mut extent) = (Extents::of(sequence, there)?, 0..0);
+    extents.fill(&mut extent, there)?;
+    Ok(Source::Whole { extents, extent })
 }
 
-/// Takes the next extent when nothing is left of one, so that an empty one is the end.
-fn fill(extent: &mut Range<u64>, order: &mut OrderCursor, there: &Snapshot) -> Result<()> {
-    while extent.is_empty()
-        && let Some(next) = order.next(&&there.tree.orders)?
-    {
-        *extent = next.first..next.first + u64::from(next.count);
+impl Extents {
+    fn of(sequence: Sequence, there: &Snapshot) -> Result<Self> {
+        let (mut order, mut end) = (OrderCursor::new(sequence), 0);
+        while let Some(next) = order.next(&&there.tree.orders)? {
+            if next.first < end {
+                return Self::sorted(sequence, there);
+            }
+            end = next.first + u64::from(next.count);
+        }
+        Ok(Self::AsTheyStand(OrderCursor::new(sequence)))
     }
-    Ok(())
+
+    fn sorted(sequence: Sequence, there: &Snapshot) -> Result<Self> {
+        let (mut order, mut extents) = (OrderCursor::new(sequence), Vec::new());
+        while let Some(next) = order.next(&&there.tree.orders)? {
+            extents.push(next);
+        }
+        extents.sort_unstable_by_key(|extent| extent.first);
+        Ok(Self::Sorted(extents.into_iter()))
+    }
+
+    /// Takes the next extent when nothing is left of one, so that an empty one is the end.
+    fn fill(&mut self, extent: &mut Range<u64>, there: &Snapshot) -> Result<()> {
+        while extent.is_empty() {
+            let next = match self {
+                Self::AsTheyStand(order) => order.next(&&there.tree.orders)?,
+                Self::Sorted(extents) => extents.next(),
+            };
+            let Some(next) = next else { break };
+            *extent = next.first..next.first + u64::from(next.count);
+        }
+        Ok(())
+    }
 }
 
 /// Whether a revision brought, changed or took a record.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
-    Database, ErrorKind, Key, KeyFilter, KeyKind, Options, ResumeToken, Retention, WatchFrom,
-    WatchOptions,
+    Database, ErrorKind, Key, KeyFilter, KeyKind, Options, ResumeToken, Retention, Revision,
+    WatchFrom, WatchOptions,
 };
 
 use crate::feeds::{Random, Told, change, drain, filter, how, make, options, without_tokens};
@@ -169,4 +169,37 @@ fn a_feed_from_the_beginning_goes_on_inside_the_first_commit_that_was_kept() {
         let rest = without_tokens(rest(&db, event.token, &everything));
         assert_eq!(rest, without_tokens(told[at + 1..].to_vec()));
     }
+}
+
+/// Records that do not stand in the order in which their keys came were left out behind a token,
+/// or told again, where their collection went or came as a whole.
+#[test]
+fn a_feed_goes_on_in_a_collection_that_went_whatever_the_order_of_its_records() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("r", KeyKind::Text).unwrap();
+    let document = records.document();
+    for key in ["a", "b", "c", "d", "e"] {
+        records.put(key, "{}", &how()).unwrap();
+    }
+    // What is undone comes back behind what it stood behind, though another came back before it.
+    records.delete("b", &how()).unwrap();
+    records.delete_many(&["c".into(), "d".into(), "e".into()], &how()).unwrap();
+    let deleted = document.head_revision().unwrap();
+    records.put("b", "{}", &how()).unwrap();
+    document.undo(deleted, &how()).unwrap();
+    let json = document.head().unwrap().to_json().unwrap();
+    assert_eq!(json, r#"{"a":{},"c":{},"d":{},"e":{},"b":{}}"#);
+    let mut transaction = db.transaction();
+    transaction.delete_document("r").unwrap();
+    transaction.commit(&how()).unwrap();
+    records.document().revert_to(Revision(deleted.0 + 2), &how()).unwrap();
+    let everything = WatchOptions::default();
+    let told = all(&db, &everything);
+    let wanted = without_tokens(told.clone());
+    assert!(told.len() > 20);
+    for (at, (_, event)) in told.iter().enumerate() {
+        let rest = without_tokens(rest(&db, event.token, &everything));
+        assert_eq!(rest, wanted[at + 1..], "behind {}", event.token);
+    }
+    assert!(db.check().unwrap().is_clean());
 }
