@@ -31,6 +31,9 @@ use indexes::Index;
 /// Fields have the names that serde gives them, by `rename` and `rename_all`. A key, a version or
 /// an index is an error on a field that serde flattens, and a key or an index on one that it skips:
 /// it would be of a member that is not stored.
+///
+/// A struct with type parameters is a record wherever serde can store it; one that is the type of
+/// the key is bound by `duramen::RecordKey`.
 #[proc_macro_derive(Record, attributes(record))]
 pub fn derive_record(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -40,7 +43,12 @@ pub fn derive_record(input: TokenStream) -> TokenStream {
 
 fn implement(input: &DeriveInput, fields: &Fields) -> proc_macro2::TokenStream {
     let name = &input.ident;
-    let (generics, arguments, bounds) = input.generics.split_for_impl();
+    let mut generics = input.generics.clone();
+    if generics.type_params().next().is_some() {
+        // As serde's derive has it, which says of each parameter what it needs.
+        generics.make_where_clause().predicates.push(syn::parse_quote!(Self: ::duramen::Stored));
+    }
+    let (generics, arguments, bounds) = generics.split_for_impl();
     let (key, key_type) = (&fields.key.ident, &fields.key.kind);
     let key_member = &fields.key.name;
     let indexes = fields.indexes.iter().map(|Index { name, paths, is_unique }| {

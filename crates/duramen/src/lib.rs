@@ -145,6 +145,6 @@ pub use tree::{
 pub use duramen_derive::Record;
 #[cfg(feature = "typed")]
 pub use typed::{
-    IndexDeclaration, RecordKey, TypedCollection, TypedHistory, TypedPage, TypedRecord,
+    IndexDeclaration, RecordKey, Stored, TypedCollection, TypedHistory, TypedPage, TypedRecord,
     TypedRecords, TypedScan, TypedSnapshot, TypedTransaction, TypedValues, TypedVersion,
 };

@@ -124,6 +124,12 @@ pub trait TypedRecord: Serialize + DeserializeOwned {
     fn set_version(&mut self, _version: u64) {}
 }
 
+/// What serde can store and read again: what a struct with type parameters needs for
+/// [`TypedRecord`], as the derive macro says it. Every such type has it.
+pub trait Stored: Serialize + DeserializeOwned {}
+
+impl<T: Serialize + DeserializeOwned> Stored for T {}
+
 /// A type that keys can have: `String`, `i64` and `u64` do, `uuid::Uuid` with the feature `uuid`,
 /// and types of one's own.
 pub trait RecordKey: Clone + Into<Key> {

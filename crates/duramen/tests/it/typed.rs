@@ -2,7 +2,7 @@
 
 use duramen::{
     CommitOptions, Database, ErrorKind, Filter, IndexDeclaration, IndexDefinition, KeyKind, Query,
-    Record, Revision, ScanOptions, TypedCollection, TypedRecord,
+    Record, RecordKey, Revision, ScanOptions, TypedCollection, TypedRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -347,4 +347,29 @@ fn what_is_too_deep_to_be_read_again_is_not_saved() {
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     assert!(refused.message().contains("record 1 of collection \"folders\""), "{refused}");
     assert!(refused.message().contains("more than 127 deep"), "{refused}");
+}
+
+/// With serde's derive beside it, a struct with type parameters was no record unless they were
+/// bound as serde's derive does not take it.
+#[derive(Debug, Clone, PartialEq, Record, Serialize, Deserialize)]
+struct Tagged<K: RecordKey, T, const N: usize = 2>
+where
+    T: Default,
+{
+    #[record(key)]
+    id: K,
+    value: T,
+    #[record(version)]
+    version: u64,
+}
+
+#[test]
+fn types_with_parameters_are_records() {
+    let db = Database::memory().unwrap();
+    let numbers = db.create_typed_collection::<Tagged<u64, Vec<i64>>>("numbers").unwrap();
+    let mut one: Tagged<_, _> = Tagged { id: 3, value: vec![-1], version: 0 };
+    numbers.save(&mut one, &how()).unwrap();
+    assert_eq!(numbers.get(&3).unwrap(), Some(one));
+    let texts = db.create_typed_collection::<Tagged<String, (), 7>>("texts").unwrap();
+    assert_eq!(texts.collection().key_kind(), KeyKind::Text);
 }
