@@ -9,15 +9,17 @@ use datafusion::arrow::array::{
     UInt8Array, new_null_array,
 };
 use datafusion::arrow::buffer::Buffer;
-use datafusion::arrow::datatypes::{DataType, SchemaRef, TimestampMicrosecondType};
-use datafusion::catalog::streaming::StreamingTable;
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef, TimestampMicrosecondType};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType,
 };
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::prelude::col;
+use datafusion::physical_plan::streaming::StreamingTableExec;
 use duramen::{
     DatabaseSnapshot, Error, ErrorKind, Micros, Points, SeriesFilter, SeriesInfo, Values,
 };
@@ -215,6 +217,19 @@ fn within(
     (low, if is_less { other_high } else { high })
 }
 
+/// The orders in which rows of these columns come: by tag and time, and by time alone if they are
+/// those of one tag.
+fn orders(schema: &Schema, is_of_one: bool) -> Vec<LexOrdering> {
+    let rising = |name: &str| {
+        let at = schema.index_of(name).ok()?;
+        let options = SortOptions { descending: false, nulls_first: false };
+        Some(PhysicalSortExpr::new(Arc::new(Column::new(name, at)), options))
+    };
+    let by_tag: Vec<_> = ["tag", "timestamp"].into_iter().map_while(rising).collect();
+    let by_time: Vec<_> = rising("timestamp").filter(|_| is_of_one).into_iter().collect();
+    [by_tag, by_time].into_iter().filter_map(LexOrdering::new).collect()
+}
+
 #[async_trait]
 impl TableProvider for PointsTable {
     fn schema(&self) -> SchemaRef {
@@ -260,9 +275,13 @@ impl TableProvider for PointsTable {
         if parts.is_empty() {
             parts.push(Source::stream(Arc::clone(&self.schema), self.batches(&[], span)));
         }
-        let order = vec![col("tag").sort(true, false), col("timestamp").sort(true, false)];
-        let table = StreamingTable::try_new(Arc::clone(&self.schema), parts)?;
-        table.with_sort_order(order).scan(state, projection, &[], limit).await
+        let schema = Arc::clone(&self.schema);
+        let orders = match projection {
+            Some(projection) => orders(&schema.project(projection)?, each == 1),
+            None => orders(&schema, each == 1),
+        };
+        let points = StreamingTableExec::try_new(schema, parts, projection, orders, false, limit)?;
+        Ok(Arc::new(points))
     }
 }
 

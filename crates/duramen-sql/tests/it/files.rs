@@ -168,6 +168,33 @@ fn joins_by_time_sort_what_does_not_come_in_order() {
     assert!(plan.contains("projection=[tag, timestamp, value]"), "{plan}");
 }
 
+/// Those of one tag were sorted by time, all of them, for the first one of them.
+#[test]
+fn points_that_come_in_order_are_not_sorted() {
+    let session = Session::new(database(), SessionOptions::default());
+    for (of, order, is_sorted) in [
+        ("boiler/a", "timestamp", false),
+        ("boiler/a", "tag, timestamp", false),
+        ("boiler/*", "tag, timestamp", false),
+        ("boiler/a", "value", true),
+    ] {
+        let sql =
+            format!("SELECT value, timestamp, tag FROM series('{of}') ORDER BY {order} LIMIT 2");
+        let mut plan = Vec::new();
+        let explained = session.query(&format!("EXPLAIN {sql}")).unwrap();
+        explained.write(Format::Csv, &mut plan).unwrap();
+        let plan = String::from_utf8(plan).unwrap();
+        assert_eq!(plan.contains("SortExec"), is_sorted, "{plan}");
+        let mut rows = Vec::new();
+        session.query(&sql).unwrap().write(Format::Csv, &mut rows).unwrap();
+        assert_eq!(
+            String::from_utf8(rows).unwrap(),
+            "value,timestamp,tag\n0.5,2024-01-01T00:00:00Z,boiler/a\n\
+             1.5,2024-01-01T01:00:00Z,boiler/a\n"
+        );
+    }
+}
+
 /// Points that were staged, and not yet committed, were once left out.
 /// One such point was the end of an answer.
 #[test]
