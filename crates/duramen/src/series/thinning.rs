@@ -1,5 +1,6 @@
 //! Fewer points within a tolerance: only when it is asked for, and never beyond what was promised.
 
+use super::interpolation::number_at;
 use super::points::Points;
 use super::quality::Quality;
 use super::values::Values;
@@ -193,10 +194,11 @@ impl Column<'_> {
 
     /// Whether all points between two are within the tolerance of the line.
     fn is_within(&self, from: usize, to: usize) -> bool {
-        let ends = ((self.times[from], self.values[from]), (self.times[to], self.values[to]));
+        let (values, times) =
+            ((self.values[from], self.values[to]), (self.times[from], self.times[to]));
         (from + 1..to).all(|index| {
-            let off = (on_line(ends, self.times[index]) - self.values[index]).abs();
-            off <= self.tolerance
+            let off = number_at(values, times, self.times[index]) - self.values[index];
+            off.abs() <= self.tolerance
         })
     }
 }
@@ -225,12 +227,6 @@ impl Door {
 #[expect(clippy::cast_precision_loss, reason = "a share of a span is a float")]
 fn elapsed(from: i64, to: i64) -> f64 {
     to.abs_diff(from) as f64
-}
-
-/// The value at a time on the line between two points, as linear interpolation reads it.
-fn on_line(((from, low), (to, high)): ((i64, f64), (i64, f64)), time: i64) -> f64 {
-    let share = elapsed(from, time) / elapsed(from, to);
-    low.mul_add(1.0 - share, high * share)
 }
 
 fn invalid<T>(what: String) -> Result<T> {

@@ -57,8 +57,9 @@ proptest! {
             prop_assert_eq!(low.quality, point.quality);
             prop_assert_eq!(high.quality, point.quality);
             let value = |value: &crate::series::SeriesValue| value.as_f64().unwrap();
-            let ends = ((low.time.0, value(&low.value)), (high.time.0, value(&high.value)));
-            let off = (on_line(ends, point.time.0) - value(&point.value)).abs();
+            let (ends, times) =
+                ((value(&low.value), value(&high.value)), (low.time.0, high.time.0));
+            let off = (number_at(ends, times, point.time.0) - value(&point.value)).abs();
             prop_assert!(off <= tolerance, "off by {} of {}", off, tolerance);
             prop_assert!(gap.is_none_or(|gap| high.time.0 - low.time.0 <= gap));
         }
@@ -129,12 +130,31 @@ fn a_line_that_rounding_forbids_ends_where_it_is_allowed() {
     for tolerance in [0.01, 0.02, 0.03] {
         let points = points(&all);
         let kept = Thinning::SwingingDoor { tolerance, gap_us: None }.of(&points).unwrap();
-        let ends = |at: usize| (kept.times()[at], kept.values().get_f64(at).unwrap());
-        for (time, value, _) in &all {
+        let value = |at: usize| kept.values().get_f64(at).unwrap();
+        for (time, expected, _) in &all {
             let (below, above) = neighbours(&kept, *time);
             if below != above {
-                assert!((on_line((ends(below), ends(above)), *time) - value).abs() <= tolerance);
+                let times = (kept.times()[below], kept.times()[above]);
+                let found = number_at((value(below), value(above)), times, *time);
+                assert!((found - expected).abs() <= tolerance, "{found}, not {expected}");
             }
+        }
+    }
+}
+
+/// It was another one than the one that is read, and let a point go that this is too far from.
+#[test]
+fn the_line_that_is_checked_is_the_one_that_is_read() {
+    let values = [20.05, 20.0, 20.02, 20.03, 19.96, 20.0];
+    let all: Vec<_> = (0..6_i64).zip(values).map(|(at, value)| (at * 1_000, value, 192)).collect();
+    let kept = Thinning::SwingingDoor { tolerance: 0.05, gap_us: None }.of(&points(&all)).unwrap();
+    for (time, expected, _) in &all {
+        let (below, above) = neighbours(&kept, *time);
+        if below != above {
+            let value = |at: usize| kept.values().get_f64(at).unwrap();
+            let times = (kept.times()[below], kept.times()[above]);
+            let found = number_at((value(below), value(above)), times, *time);
+            assert!((found - expected).abs() <= 0.05, "{found}, not {expected}");
         }
     }
 }
