@@ -227,6 +227,8 @@ pub const SERIES_CATCH_UP_POINTS: usize = 1 << 24;
 pub const SERIES_FORGOTTEN_MAX: usize = 1_024;
 /// Windows of one aggregation of a series.
 pub const SERIES_WINDOWS_MAX: usize = 10_000_000;
+/// Windows beside a span that are read for what fills its first and last windows.
+pub const SERIES_FILL_WINDOWS: usize = 16;
 /// Levels of objects and arrays of which there are columns; what is deeper is read as JSON.
 pub const COLUMN_LEVELS_MAX: usize = 32;
 /// Bytes of groups and distinct values that an aggregate over encoded columns keeps; SQL answers a

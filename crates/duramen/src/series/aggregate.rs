@@ -5,13 +5,14 @@
 mod checking;
 mod columns;
 mod digest;
+mod filling;
 mod query;
 mod rolled;
 mod stream;
 mod window;
 
 use super::quality::Quality;
-use super::value::SeriesValue;
+use super::value::{SeriesValue, ValueType};
 use super::values::Values;
 use super::windows::Windows;
 use crate::error::{Error, ErrorKind, Result};
@@ -84,9 +85,14 @@ pub enum Fill {
     None,
     /// They are there without values.
     Null,
-    /// The value of the window before.
+    /// The value of the last window before that has one. It may be before the span: then what was
+    /// there is the same as in the middle of a longer one. For that the last point that counts is
+    /// looked for, as [`SeriesSnapshot::value_at`](crate::SeriesSnapshot::value_at) does, and its
+    /// window is read; of windows with points in which an aggregate has no value, up to 16.
     Previous,
-    /// What is on the straight line between the windows before and after; only of numbers.
+    /// What is on the straight line between the windows before and after, from beginning to
+    /// beginning; only of numbers. They may be before and behind the span, and are looked for in
+    /// the same way.
     Linear,
     /// This number, rounded where numbers are integers.
     Value(f64),
@@ -140,6 +146,12 @@ impl Aggregate {
     /// Whether the number of points and their sum tell it.
     fn is_sum(&self) -> bool {
         matches!(self, Self::Count | Self::Sum | Self::Mean)
+    }
+
+    /// Whether there are values of it in a series of a type.
+    fn has_values_of(&self, value_type: ValueType) -> bool {
+        value_type != ValueType::String
+            || matches!(self, Self::First | Self::Last | Self::Count | Self::DurationIn(_))
     }
 
     /// Whether it compares numbers with the last one before a window.

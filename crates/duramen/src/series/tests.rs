@@ -3,6 +3,7 @@
 mod aging;
 mod blocks;
 mod dumps;
+mod fills;
 mod lifecycle;
 mod model;
 mod repairs;

@@ -7,6 +7,7 @@ use crate::json::{Tape, TapeIndex};
 use crate::limits::SERIES_ROLLUPS_MAX;
 use crate::revision::Micros;
 use crate::series::definition::{SeriesDefinition, number};
+use crate::series::source::Direction;
 use crate::series::span::TimeSpan;
 use crate::series::value::ValueType;
 
@@ -78,6 +79,20 @@ impl Rollup {
     pub(super) fn whole(&self, from: i64, end: i64) -> Option<TimeSpan> {
         let (first, end) = (self.next_start(from), self.start(end)?);
         (first < end).then(|| TimeSpan { first, last: end - 1 })
+    }
+
+    /// The whole windows before a time or from it on, of those between two times; none if there are
+    /// none.
+    pub(super) fn beside(
+        &self,
+        edge: i64,
+        direction: Direction,
+        (from, end): (i64, i64),
+    ) -> Option<TimeSpan> {
+        match direction {
+            Direction::Falling => self.whole(from, end.min(edge)),
+            Direction::Rising => self.whole(from.max(edge), end),
+        }
     }
 
     /// The windows of which nothing is left when a span is deleted, of those before the ones that

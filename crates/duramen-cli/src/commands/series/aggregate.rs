@@ -28,7 +28,9 @@ What can be computed: count, sum, mean, twmean (weighted by the time that values
 window), rate (that per second), stddev, p0 to p100 (a percentile), in:VALUE (seconds that the value
 was so).
 
-Windows are a number and us, ms, s, m or h, counted from 1970, or d, w, mo or y of the calendar.";
+Windows are a number and us, ms, s, m or h, counted from 1970, or d, w, mo or y of the calendar.
+What fills a window may be beside the span: previous is the last window before that has a value,
+linear the line between the windows before and behind.";
 
 /// Print what the points of windows of time come to
 #[derive(Debug, Args)]

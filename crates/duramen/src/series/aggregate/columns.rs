@@ -71,17 +71,32 @@ impl Columns {
         Err(Error::new(ErrorKind::Invalid, what))
     }
 
-    /// The table, its gaps filled.
-    pub(super) fn finish(mut self, fill: Fill) -> WindowTable {
-        for column in &mut self.columns {
-            match fill {
-                Fill::None | Fill::Null => {}
-                Fill::Previous => column.fill_previous(),
-                Fill::Linear => column.fill_linear(&self.starts),
-                Fill::Value(number) => column.fill_value(number),
-            }
-        }
+    /// The table.
+    pub(super) fn finish(self) -> WindowTable {
         WindowTable { starts: self.starts, columns: self.columns }
+    }
+}
+
+/// When a window begins that has a value in a column, and which.
+pub(super) type Spot = (i64, SeriesValue);
+
+impl WindowTable {
+    /// Fills the gaps of a column. `before` and `after` are the nearest windows with a value beside
+    /// all of the table's.
+    pub(super) fn fill(
+        &mut self,
+        column: usize,
+        fill: Fill,
+        (before, after): (Option<&Spot>, Option<&Spot>),
+    ) {
+        let Self { starts, columns } = self;
+        let Some(column) = columns.get_mut(column) else { return };
+        match fill {
+            Fill::None | Fill::Null => {}
+            Fill::Previous => column.fill_previous(before),
+            Fill::Linear => column.fill_linear(starts, (before, after)),
+            Fill::Value(number) => column.fill_value(number),
+        }
     }
 }
 
@@ -106,16 +121,24 @@ impl WindowColumn {
         assert!(pushed.is_ok(), "an aggregate has another type than its column");
     }
 
-    fn fill_previous(&mut self) {
+    fn fill_previous(&mut self, before: Option<&Spot>) {
         let mut filled = Values::new(self.values.value_type());
         let mut known = None;
         for index in 0..self.nulls.len() {
             if !self.nulls[index] {
                 known = Some(index);
             }
-            let from = known.unwrap_or(index);
-            filled.append(&self.values, from..from + 1);
-            self.nulls[index] = known.is_none();
+            match (known, before) {
+                (None, Some((_, value))) => {
+                    let pushed = filled.push(value.clone());
+                    assert!(pushed.is_ok(), "an aggregate has another type than its column");
+                }
+                _ => {
+                    let from = known.unwrap_or(index);
+                    filled.append(&self.values, from..from + 1);
+                }
+            }
+            self.nulls[index] = known.is_none() && before.is_none();
         }
         self.values = filled;
     }
@@ -128,29 +151,41 @@ impl WindowColumn {
         }
     }
 
-    fn fill_linear(&mut self, starts: &[i64]) {
-        let mut before = None;
-        for index in 0..self.nulls.len() {
-            if self.nulls[index] {
+    fn fill_linear(&mut self, starts: &[i64], (before, after): (Option<&Spot>, Option<&Spot>)) {
+        let mut at = 0;
+        while at < self.nulls.len() {
+            if !self.nulls[at] {
+                at += 1;
                 continue;
             }
-            if let Some(known) = before.replace(index) {
-                (known + 1..index).for_each(|gap| self.set_between(gap, (known, index), starts));
+            let gap = at..at + self.nulls[at..].iter().take_while(|is_null| **is_null).count();
+            let spot = |row: usize| Some((starts[row], self.get(row)?));
+            let left = gap.start.checked_sub(1).map_or(before.cloned(), spot);
+            let right = if gap.end < starts.len() { spot(gap.end) } else { after.cloned() };
+            if let (Some(left), Some(right)) = (&left, &right) {
+                gap.clone().for_each(|row| self.set_between(row, (left, right), starts[row]));
             }
+            at = gap.end;
         }
     }
 
-    /// Makes what is on the line between two windows the value of one between them.
-    fn set_between(&mut self, index: usize, (before, after): (usize, usize), starts: &[i64]) {
-        let (times, at) = ((starts[before], starts[after]), starts[index]);
-        if let Values::I64(all) = &mut self.values {
+    /// Makes what is on the line between two windows the value of one between them, or of one that
+    /// begins with them.
+    fn set_between(&mut self, index: usize, (one, two): (&Spot, &Spot), at: i64) {
+        let times = (one.0, two.0);
+        match (&mut self.values, &one.1, &two.1) {
             // Floats do not tell great integers apart.
-            all[index] = integer_at((all[before], all[after]), times, at);
-            self.nulls[index] = false;
-        } else if let (Some(one), Some(two)) =
-            (self.values.get_f64(before), self.values.get_f64(after))
-        {
-            self.set(index, number_at((one, two), times, at));
+            (Values::I64(all), SeriesValue::I64(one), SeriesValue::I64(two)) => {
+                let is_apart = times.0 < times.1;
+                all[index] = if is_apart { integer_at((*one, *two), times, at) } else { *one };
+                self.nulls[index] = false;
+            }
+            (_, one, two) => {
+                if let (Some(one), Some(two)) = (one.as_f64(), two.as_f64()) {
+                    let is_apart = times.0 < times.1;
+                    self.set(index, if is_apart { number_at((one, two), times, at) } else { one });
+                }
+            }
         }
     }
 

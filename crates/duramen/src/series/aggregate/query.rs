@@ -3,7 +3,7 @@
 use std::ops::RangeBounds;
 
 use super::columns::Columns;
-use super::{AggregateOptions, Before, Fill, Stream, WindowTable};
+use super::{AggregateOptions, Before, Stream, WindowTable};
 use crate::error::Result;
 use crate::revision::Micros;
 use crate::series::many::on_all_processors;
@@ -87,12 +87,10 @@ impl SeriesSnapshot {
         if parts.is_empty() {
             return self.aggregate_bounded_alone((span, end), options);
         }
-        let fill = if options.fill == Fill::None { Fill::None } else { Fill::Null };
-        let unfilled = AggregateOptions { fill, ..options.clone() };
-        let tables = on_all_processors(&parts, |part| self.aggregate_part(*part, &unfilled))?;
+        let tables = on_all_processors(&parts, |part| self.aggregate_part(*part, options))?;
         let mut all = Columns::new(&options.aggregates, self.info().definition.value_type);
         tables.into_iter().try_for_each(|table| all.append(table))?;
-        Ok(all.finish(options.fill))
+        self.filled(all.finish(), span, options)
     }
 
     /// The same as [`Self::aggregate`], by one thread.
@@ -109,6 +107,16 @@ impl SeriesSnapshot {
 
     /// The same of a span in which values hold until an end.
     pub(in crate::series) fn aggregate_bounded_alone(
+        &self,
+        bounded: (TimeSpan, i64),
+        options: &AggregateOptions,
+    ) -> Result<WindowTable> {
+        let table = self.aggregate_part(Part::whole(bounded), options)?;
+        self.filled(table, bounded.0, options)
+    }
+
+    /// What the points of a span come to, in which values hold until an end: its gaps not filled.
+    pub(super) fn aggregate_unfilled(
         &self,
         bounded: (TimeSpan, i64),
         options: &AggregateOptions,
@@ -143,7 +151,7 @@ impl SeriesSnapshot {
         Ok(parts)
     }
 
-    /// What the points of a part come to.
+    /// What the points of a part come to, its gaps not filled.
     fn aggregate_part(&self, part: Part, options: &AggregateOptions) -> Result<WindowTable> {
         let from = (Micros(part.span.first), Direction::Rising);
         self.stream_part(part, options).map_err(|error| self.info().named(error, from))

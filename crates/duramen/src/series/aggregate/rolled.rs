@@ -175,15 +175,44 @@ impl SeriesSnapshot {
             for direction in [Direction::Rising, Direction::Falling] {
                 let time = first_time(self.read_young(&young, Course { span, direction })?)?;
                 time.and_then(|time| rollup.start(time)).into_iter().for_each(&mut add);
+                stored.outermost(span, direction)?.into_iter().for_each(&mut add);
             }
-            stored.each(span, &[], &mut |table| {
-                let good = table.integers(Column::Good).unwrap_or_default();
-                let has_any = table.starts().iter().zip(good).filter(|(_, good)| **good > 0);
-                has_any.for_each(|(&start, _)| add(start));
-                Ok(())
-            })?;
         }
         Ok(all)
+    }
+
+    /// The nearest window beside a time from which the points have gone, and which rollups answer,
+    /// as a time in it: in falling direction one that ends by then, in rising one that begins then
+    /// or later.
+    pub(super) fn row_beside(
+        &self,
+        edge: i64,
+        direction: Direction,
+        options: &AggregateOptions,
+    ) -> Result<Option<i64>> {
+        if !is_of_summaries(options) {
+            return Ok(None);
+        }
+        let (view, series) = self.place();
+        // In this order: a checkpoint may write it meanwhile.
+        let young = view.series.of(series);
+        let Some(info) = self.tiers()? else { return Ok(None) };
+        let mut nearest: Option<i64> = None;
+        for rollup in &info.definition.rollups {
+            let gone_before = info.definition.points_from(rollup, self.now());
+            let Some(span) = rollup.beside(edge, direction, (rollup.from(self.now()), gone_before))
+            else {
+                continue;
+            };
+            if !options.windows.are_made_of(rollup.micros(), (edge, edge))? {
+                continue;
+            }
+            let late = first_time(self.read_young(&young, Course { span, direction })?)?;
+            let row = StoredRollup::new(&info, *rollup, view).outermost(span, direction)?;
+            let found = late.and_then(|time| rollup.start(time)).into_iter().chain(row);
+            nearest = found.chain(nearest).min_by_key(|start| direction.rank(*start));
+        }
+        Ok(nearest)
     }
 
     /// Whether a rollup tells of a time of which points may have gone, or is to tell of it when a

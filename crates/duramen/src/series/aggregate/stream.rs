@@ -97,7 +97,7 @@ impl<'a> Stream<'a> {
     /// The table of a series of a type that has no points to ask for.
     pub(crate) fn none(value_type: ValueType, options: &AggregateOptions) -> Result<WindowTable> {
         options.check()?;
-        Ok(Columns::new(&options.aggregates, value_type).finish(Fill::None))
+        Ok(Columns::new(&options.aggregates, value_type).finish())
     }
 
     /// Begins with the span of time `from..to` of a series of a type. Values hold up to `to`; a
@@ -248,14 +248,15 @@ impl<'a> Stream<'a> {
         self.value_type == ValueType::F64 && self.options.fill == Fill::None
     }
 
-    /// The windows. `after` is the first point that is not before the span's end.
+    /// The windows, their gaps not filled yet. `after` is the first point that is not before the
+    /// span's end.
     pub(crate) fn finish(mut self, after: Option<&Point>) -> Result<WindowTable> {
         let end = self.span.1;
         let last = self.options.windows.number(end.saturating_sub(1))?;
         self.close_until(last, after)?;
         self.hold_until(end, after);
         self.close();
-        Ok(self.columns.finish(self.options.fill))
+        Ok(self.columns.finish())
     }
 
     /// Closes the windows before the one that a time is in, which `next` is the next point of.

@@ -36,7 +36,11 @@ fn run(
         stream.add(&some, 0..some.len())?;
         start = next;
     }
-    stream.finish(points.get(end).as_ref())
+    let mut table = stream.finish(points.get(end).as_ref())?;
+    for column in 0..table.columns.len() {
+        table.fill(column, options.fill, (None, None));
+    }
+    Ok(table)
 }
 
 fn width(micros: i64) -> Windows {

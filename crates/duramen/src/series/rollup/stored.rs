@@ -6,7 +6,7 @@ use super::columns::Stretch;
 use super::{Column, Reach, Row, Table, slice_of};
 use crate::engine::View;
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::SERIES_READ_POINTS;
+use crate::limits::{SERIES_READ_POINTS, SERIES_ROLLUP_SLICE_WINDOWS};
 use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
 use crate::series::aggregate::Aggregate;
@@ -72,6 +72,46 @@ impl StoredRollup {
         self.each_of(span, &Column::ALL, &mut |table| {
             (0..table.starts().len()).try_for_each(|index| visit(table.row(index)?))
         })
+    }
+
+    /// When the first window of a span in a direction begins that has points of good quality.
+    pub(crate) fn outermost(&self, span: TimeSpan, direction: Direction) -> Result<Option<i64>> {
+        // From near to far, in steps that grow: whoever finds something soon reads little.
+        let mut reach = self.rollup.micros().saturating_mul(SERIES_ROLLUP_SLICE_WINDOWS);
+        let mut left = Some(span);
+        while let Some(TimeSpan { first, last }) = left {
+            let (near, far) = match direction {
+                Direction::Rising => {
+                    let end = first.saturating_add(reach).min(last);
+                    let far = end.checked_add(1).map(|next| (next, last));
+                    ((first, end), far)
+                }
+                Direction::Falling => {
+                    let end = last.saturating_sub(reach).max(first);
+                    let far = end.checked_sub(1).map(|next| (first, next));
+                    ((end, last), far)
+                }
+            };
+            let mut found = None;
+            let near = TimeSpan { first: near.0, last: near.1 };
+            self.each(near, &[], &mut |table| {
+                let good = table.integers(Column::Good).unwrap_or_default();
+                let rows = table.starts().iter().zip(good).filter(|(_, good)| **good > 0);
+                let mut starts = rows.map(|(start, _)| *start);
+                match direction {
+                    Direction::Rising => found = found.or_else(|| starts.next()),
+                    Direction::Falling => found = starts.last().or(found),
+                }
+                Ok(())
+            })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            let far = far.filter(|(first, last)| first <= last);
+            left = far.map(|(first, last)| TimeSpan { first, last });
+            reach = reach.saturating_mul(2);
+        }
+        Ok(None)
     }
 
     /// How many windows before the one that a time is in had points of good quality, as far as they

@@ -1,6 +1,6 @@
 use super::*;
 use crate::series::block::tests::Numbers64;
-use crate::series::{Aggregate, Hold, Points, Quality, SeriesDefinition, ValueType, Windows};
+use crate::series::{Aggregate, Fill, Hold, Points, Quality, SeriesDefinition, ValueType, Windows};
 use crate::{CommitOptions, Database, SeriesValue};
 
 fn series(points: &Points) -> Series {
