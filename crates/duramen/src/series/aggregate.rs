@@ -46,10 +46,12 @@ pub enum Aggregate {
     First,
     /// The value of the last point.
     Last,
-    /// What the last number is above the last one before the window, or, if there is none, above
-    /// the first one in it. So the deltas of windows add up.
+    /// What the last number of the window is above the last one before it, however far back that
+    /// is: also before the span, and before where it cuts the window. Only if there is none at all
+    /// it is above the first one in the window. So the deltas of windows add up, and a window with
+    /// one number has one, but a window without numbers has none.
     Delta,
-    /// That per second of the time between the two.
+    /// That per second of the time between the two; none where they are one.
     Rate,
     /// The standard deviation of the numbers as a sample (by n - 1). Where their sum, or that of
     /// the squares of their differences, is more than a float can be, it is infinite or NaN.

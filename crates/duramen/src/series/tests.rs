@@ -2,6 +2,7 @@
 
 mod aging;
 mod blocks;
+mod changes;
 mod dumps;
 mod fills;
 mod lifecycle;

@@ -163,7 +163,10 @@ impl SeriesSnapshot {
         options: &AggregateOptions,
     ) -> Result<WindowTable> {
         let value_type = self.info().definition.value_type;
-        let before = self.before(span.first, options)?;
+        let mut before = self.before(span.first, options)?;
+        if before.is_without_number(options) {
+            before.set_number(self.number_of_rows_before(span.first, options)?);
+        }
         let mut stream = Stream::new(value_type, options, (span.first, end), before)?;
         stream.kept_blocks = kept_blocks;
         self.feed(&mut stream, span, options)?;
@@ -224,7 +227,7 @@ impl SeriesSnapshot {
         Ok(one.map(|point| point.time.0))
     }
 
-    /// What is to be known of the time before a span.
+    /// What is to be known of the points before a span.
     fn before(&self, first: i64, options: &AggregateOptions) -> Result<Before> {
         let mut before = Before::default();
         if !options.needs_neighbours() {

@@ -1,8 +1,11 @@
 //! Windows out of rollups: where these answer exactly they are read, and the points elsewhere.
 
 use super::query::KEPT_BLOCKS;
-use super::{AggregateOptions, QualityFilter, Stream};
+use super::window::Number;
+use super::{Aggregate, AggregateOptions, Before, QualityFilter, Stream};
 use crate::error::Result;
+use crate::limits::SERIES_FILL_WINDOWS;
+use crate::revision::Micros;
 use crate::series::block::Block;
 use crate::series::reading::{PointStore, Reading};
 use crate::series::rollup::{Column, Row, StoredRollup, Summaries, Table, is_all_behind};
@@ -213,6 +216,31 @@ impl SeriesSnapshot {
             nearest = found.chain(nearest).min_by_key(|start| direction.rank(*start));
         }
         Ok(nearest)
+    }
+
+    /// The last number before a time that rows know of, where the points have gone.
+    pub(super) fn number_of_rows_before(
+        &self,
+        mut edge: i64,
+        options: &AggregateOptions,
+    ) -> Result<Option<(i64, Number)>> {
+        let value_type = self.info().definition.value_type;
+        let asked = AggregateOptions::new(vec![Aggregate::Delta], options.windows.clone());
+        for _ in 0..SERIES_FILL_WINDOWS {
+            let row = self.row_beside(edge, Direction::Falling, options)?;
+            // A calendar may not reach there.
+            let around = row.and_then(|time| options.windows.around(Micros(time)).ok());
+            let Some((Micros(first), Micros(end))) = around else { break };
+            let end = end.min(edge);
+            let mut stream = Stream::new(value_type, &asked, (first, end), Before::default())?;
+            self.feed(&mut stream, TimeSpan { first, last: end.saturating_sub(1) }, &asked)?;
+            let number = stream.last_number();
+            if number.is_some() {
+                return Ok(number);
+            }
+            edge = first;
+        }
+        Ok(None)
     }
 
     /// Whether a rollup tells of a time of which points may have gone, or is to tell of it when a

@@ -89,7 +89,17 @@ impl Before {
             self.number = Number::of(&point.value).map(|number| (point.time.0, number));
         }
         self.point.get_or_insert(point);
+        self.is_without_number(options)
+    }
+
+    /// Whether the last number that counts is needed and not known.
+    pub(super) fn is_without_number(&self, options: &AggregateOptions) -> bool {
         self.number.is_none() && options.aggregates.iter().any(Aggregate::is_change)
+    }
+
+    /// Takes the last number that counts.
+    pub(super) fn set_number(&mut self, number: Option<(i64, Number)>) {
+        self.number = number;
     }
 }
 
@@ -144,11 +154,15 @@ impl<'a> Stream<'a> {
     }
 
     /// Whether the points are needed: for a sum or a mean, as they came to more than a float can
-    /// be, or for a deviation that is small beside what rounding took from their sum.
+    /// be, for a deviation that is small beside what rounding took from their sum, or for a change,
+    /// as the first or the last of them is no number.
     pub(super) fn is_of_points(&self, summary: &Summary) -> bool {
         let is_wrong = |aggregate: &Aggregate| match aggregate {
             Aggregate::Sum | Aggregate::Mean => summary.numbers.is_overflown(),
             Aggregate::StdDev => summary.numbers.is_rounded(),
+            Aggregate::Delta | Aggregate::Rate => {
+                summary.numbers.count() > 0 && !Number::are_ends_of(summary)
+            }
             _ => false,
         };
         self.options.aggregates.iter().any(is_wrong)
@@ -223,6 +237,9 @@ impl<'a> Stream<'a> {
         self.advance(time, None)?;
         // A sum that is more than a float can be stays so without the points.
         self.window.add(summary, std::iter::once(summary.numbers.sum()));
+        if self.needs.numbers {
+            self.window.add_ends(summary);
+        }
         Ok(())
     }
 
@@ -246,6 +263,11 @@ impl<'a> Stream<'a> {
     /// Whether windows that all have numbers are added by column.
     fn is_of_whole_columns(&self) -> bool {
         self.value_type == ValueType::F64 && self.options.fill == Fill::None
+    }
+
+    /// The last number of all that was added.
+    pub(super) fn last_number(&self) -> Option<(i64, Number)> {
+        self.window.numbers.map(|(_, last)| last).or(self.before)
     }
 
     /// The windows, their gaps not filled yet. `after` is the first point that is not before the

@@ -47,6 +47,12 @@ impl Number {
         }
     }
 
+    /// Whether the first and the last of some points are numbers.
+    pub(super) fn are_ends_of(summary: &Summary) -> bool {
+        let is_number = |end: &End| Self::of(&end.1).is_some();
+        summary.ends.as_ref().is_some_and(|(first, last)| is_number(first) && is_number(last))
+    }
+
     /// The difference, exact as long as a float can be.
     fn minus(self, other: Self) -> f64 {
         match (self, other) {
@@ -132,6 +138,16 @@ impl Window {
             summary.numbers.sum() * SCALE
         };
         self.summary.add(summary);
+    }
+
+    /// Takes the first and the last point of later ones, where they are numbers.
+    pub(super) fn add_ends(&mut self, summary: &Summary) {
+        let Some((first, last)) = &summary.ends else { return };
+        let number = |end: &End| Number::of(&end.1).map(|number| (end.0.0, number));
+        let first = self.numbers.map(|(first, _)| first).or_else(|| number(first));
+        if let (Some(first), Some(last)) = (first, number(last)) {
+            self.numbers = Some((first, last));
+        }
     }
 
     /// Adds later points by their number and their sum alone.

@@ -66,6 +66,9 @@ impl Column {
             Aggregate::Max => &[Self::Numbers, Self::Greatest],
             Aggregate::First => &[Self::First],
             Aggregate::Last => &[Self::Last],
+            Aggregate::Delta | Aggregate::Rate => {
+                &[Self::Numbers, Self::FirstTime, Self::First, Self::LastTime, Self::Last]
+            }
             _ => return None,
         })
     }
