@@ -136,7 +136,10 @@ impl DatabaseSnapshot {
             let table = self.series(&info.name)?.aggregate_alone(&span, &asked)?;
             Ok(table.columns.first().and_then(|column| column.get(0)))
         })?;
-        let number = |value: &SeriesValue| value.as_f64().filter(|number| !number.is_nan());
+        // Zeros of both signs are one number: 0 is what they are with another zero.
+        let number = |value: &SeriesValue| {
+            value.as_f64().filter(|number| !number.is_nan()).map(|number| number + 0.0)
+        };
         let mut ranked: Vec<(f64, SeriesInfo, SeriesValue)> = found
             .into_iter()
             .zip(values)

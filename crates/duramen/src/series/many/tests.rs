@@ -127,3 +127,19 @@ fn great_integers_are_ranked_as_they_are() {
     let names: Vec<_> = top.iter().map(|(info, _)| info.name.as_str()).collect();
     assert_eq!(names, ["b", "a", "c", "d"]);
 }
+
+/// The one that is not negative came first.
+#[test]
+fn zeros_of_both_signs_are_ranked_by_name() {
+    let db = Database::memory().unwrap();
+    for (name, value) in [("a", -0.0), ("b", 0.0), ("c", -0.0)] {
+        let series = db.create_series(name, &SeriesDefinition::new(ValueType::F64)).unwrap();
+        series.append(Micros(1), value, &CommitOptions::default()).unwrap();
+    }
+    for least in [false, true] {
+        let options = TopOptions { least, count: 2, ..TopOptions::new(Aggregate::Last) };
+        let top = db.snapshot().top_series(&SeriesFilter::default(), .., &options).unwrap();
+        let names: Vec<_> = top.iter().map(|(info, _)| info.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+    }
+}
