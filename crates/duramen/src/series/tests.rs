@@ -13,6 +13,7 @@ mod rollups;
 mod rules;
 mod staging;
 mod storage;
+mod together;
 
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;

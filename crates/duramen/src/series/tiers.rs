@@ -81,6 +81,11 @@ impl Rollup {
         (first < end).then(|| TimeSpan { first, last: end - 1 })
     }
 
+    /// Those of whole windows that end by a time; none if there are none.
+    pub(super) fn until(&self, windows: TimeSpan, end: i64) -> Option<TimeSpan> {
+        if end > windows.last { Some(windows) } else { self.whole(windows.first, end) }
+    }
+
     /// The whole windows before a time or from it on, of those between two times; none if there are
     /// none.
     pub(super) fn beside(

@@ -119,9 +119,7 @@ impl SeriesSnapshot {
         (span, than): (TimeSpan, i64),
         options: &AggregateOptions,
     ) -> Result<Option<Plan>> {
-        if !is_of_summaries(options) {
-            return Ok(None);
-        }
+        let Some(answer) = Answer::to(options) else { return Ok(None) };
         // In this order: what a checkpoint without the rollup wrote was young before, or is later
         // than the snapshot.
         let (view, series) = self.place();
@@ -132,10 +130,18 @@ impl SeriesSnapshot {
         rollups.sort_unstable_by_key(|rollup| std::cmp::Reverse(rollup.width));
         for rollup in rollups {
             let stored = StoredRollup::new(&info, rollup, view);
+            let points_from = info.definition.points_from(&rollup, young.clock(self.now()));
             let Some(windows) = self.windows(&info, &stored, span)? else { continue };
+            let until = self.answered_before(answer)?;
+            let Some(windows) = rollup.until(windows, until) else { continue };
+            if answer == Answer::WherePointsAreGone
+                && young.pieces.is_empty()
+                && stored.outermost(windows, Direction::Rising)?.is_none()
+            {
+                continue;
+            }
             let width = rollup.micros();
             if options.windows.are_made_of(width, (windows.first, windows.last))? {
-                let points_from = info.definition.points_from(&rollup, young.clock(self.now()));
                 let deleted = young.deletes.iter().filter(|one| one.sequence <= self.sequence());
                 let gone = deleted.filter_map(|one| rollup.gone(one.span, points_from));
                 let gone = gone.filter_map(|gone| gone.and(windows)).collect();
@@ -151,6 +157,15 @@ impl SeriesSnapshot {
             }
         }
         Ok(None)
+    }
+
+    /// Before which time rows tell what is asked.
+    fn answered_before(&self, answer: Answer) -> Result<i64> {
+        if answer == Answer::Everywhere {
+            return Ok(i64::MAX);
+        }
+        let all = TimeSpan { first: i64::MIN, last: i64::MAX };
+        Ok(self.kept(all)?.map_or(i64::MIN, |seen| seen.first))
     }
 
     /// The windows of rollups from which the points have gone, with those that will have rows of
@@ -193,9 +208,7 @@ impl SeriesSnapshot {
         direction: Direction,
         options: &AggregateOptions,
     ) -> Result<Option<i64>> {
-        if !is_of_summaries(options) {
-            return Ok(None);
-        }
+        let Some(answer) = Answer::to(options) else { return Ok(None) };
         let (view, series) = self.place();
         // In this order: a checkpoint may write it meanwhile.
         let young = view.series.of(series);
@@ -203,6 +216,7 @@ impl SeriesSnapshot {
         let mut nearest: Option<i64> = None;
         for rollup in &info.definition.rollups {
             let gone_before = info.definition.points_from(rollup, self.now());
+            let gone_before = gone_before.min(self.answered_before(answer)?);
             let Some(span) = rollup.beside(edge, direction, (rollup.from(self.now()), gone_before))
             else {
                 continue;
@@ -423,6 +437,30 @@ fn first_time(mut reading: Reading) -> Result<Option<i64>> {
 fn is_long(span: TimeSpan, block: &Block) -> bool {
     let (first, last) = block.time_range();
     span.last.abs_diff(span.first) / KEPT_BLOCKS > last.0.abs_diff(first.0)
+}
+
+/// Where rows answer what is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// They tell all of it.
+    Everywhere,
+    /// They tell some of it, and nothing else does.
+    WherePointsAreGone,
+}
+
+impl Answer {
+    /// None if they answer nowhere.
+    fn to(options: &AggregateOptions) -> Option<Self> {
+        if is_of_summaries(options) {
+            return Some(Self::Everywhere);
+        }
+        let all = &options.aggregates;
+        // How long a state held is said of every row, and nothing is known of it.
+        let is_of_states = all.iter().any(|one| matches!(one, Aggregate::DurationIn(_)));
+        let is_some = options.quality == QualityFilter::Good
+            && all.iter().any(|one| StoredRollup::has_all(std::slice::from_ref(one)));
+        (is_some && !is_of_states).then_some(Self::WherePointsAreGone)
+    }
 }
 
 /// Whether the summaries of points tell all that is asked of them.
