@@ -2,6 +2,7 @@
 
 mod aging;
 mod blocks;
+mod calendars;
 mod changes;
 mod dumps;
 mod fills;
@@ -14,6 +15,7 @@ mod rules;
 mod staging;
 mod storage;
 mod together;
+mod windowed;
 
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
