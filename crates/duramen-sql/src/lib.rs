@@ -54,6 +54,7 @@ mod json_marks;
 mod json_operator;
 mod merged;
 mod moment;
+mod named_windows;
 mod operands;
 mod outfile;
 mod parameter;

@@ -20,8 +20,8 @@ use crate::table::Wanted;
 use crate::words::{Role, Words};
 use crate::{
     any_list, as_of_join, casts, change, copy, depth, digits, distinct_from, failure, field_names,
-    from_first, function, merged, parameter, repeated, rounding, row_values, spelling, system_time,
-    unnest,
+    from_first, function, merged, named_windows, parameter, repeated, rounding, row_values,
+    spelling, system_time, unnest,
 };
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
@@ -193,6 +193,7 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
         spelling::with_into_source(statement);
         distinct_from::regroup(statement);
         merged::rewrite(statement)?;
+        named_windows::rewrite(statement)?;
         spelling::rewrite(statement);
         row_values::rewrite(statement);
         any_list::rewrite(statement);

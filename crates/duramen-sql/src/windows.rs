@@ -3,6 +3,8 @@
 //! `DataFusion` subtracts what leaves a window from what it has (55): of floats digits are lost so,
 //! as 1e17 + 3 - 1e17 is no 3, and an infinity never leaves; and where a function cannot subtract
 //! there is no answer. These are computed anew of the rows of each window, as `PostgreSQL` does.
+//!
+//! `lag` and `lead` by NULL rows are NULL, which it takes for one row.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,11 +14,12 @@ use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err, not_impl_err};
+use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, LogicalPlan, ReversedUDAF, Signature,
-    WindowFunctionDefinition,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Cast, Expr, ExprSchemable, LogicalPlan,
+    ReversedUDAF, Signature, WindowFunctionDefinition, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
@@ -27,6 +30,9 @@ use crate::rewriting::each_expression;
 /// Functions that lose no digits of floats.
 const EXACT: [&str; 8] =
     ["array_agg", "count", "first_value", "last_value", "max", "median", "min", "nth_value"];
+
+/// Functions that give a value of another row.
+const SHIFTS: [&str; 2] = ["lag", "lead"];
 
 /// Rows of which the state is kept, so that of long windows not each row is looked at again.
 const BLOCK_ROWS: usize = 256;
@@ -44,22 +50,53 @@ impl AnalyzerRule for Rule {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        each_expression(plan, |expr, _| {
+        each_expression(plan, |expr, schema| {
             expr.transform_up(|expr| match expr {
-                Expr::WindowFunction(mut window)
-                    if !window.params.window_frame.is_ever_expanding() =>
-                {
-                    let WindowFunctionDefinition::AggregateUDF(of) = &window.fun else {
-                        return Ok(Transformed::no(Expr::WindowFunction(window)));
-                    };
-                    let anew = AggregateUDF::new_from_impl(Anew(of.as_ref().clone()));
-                    window.fun = WindowFunctionDefinition::AggregateUDF(Arc::new(anew));
-                    Ok(Transformed::yes(Expr::WindowFunction(window)))
+                Expr::WindowFunction(mut window) => {
+                    let is_changed = set_right(&mut window, schema)?;
+                    let window = Expr::WindowFunction(window);
+                    Ok(Transformed::new_transformed(window, is_changed))
                 }
                 expr => Ok(Transformed::no(expr)),
             })
         })
     }
+}
+
+/// Sets a function right; whether it has to be.
+fn set_right(window: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
+    match &window.fun {
+        WindowFunctionDefinition::AggregateUDF(of)
+            if !window.params.window_frame.is_ever_expanding() =>
+        {
+            let anew = AggregateUDF::new_from_impl(Anew(of.as_ref().clone()));
+            window.fun = WindowFunctionDefinition::AggregateUDF(Arc::new(anew));
+            Ok(true)
+        }
+        WindowFunctionDefinition::WindowUDF(of) if SHIFTS.contains(&of.name()) => {
+            let name = of.name().to_owned();
+            shifted(&name, &mut window.params.args, schema)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// What is shifted by no number of rows is NULL, of the type that it has.
+fn shifted(name: &str, args: &mut Vec<Expr>, schema: &DFSchema) -> Result<bool> {
+    let [value, rows, ..] = args.as_slice() else { return Ok(false) };
+    if rows.any_column_refs() {
+        return not_impl_err!("{name} by as many rows as a column has: give it a number");
+    }
+    let mut rows = rows;
+    while let Expr::Cast(Cast { expr, .. }) = rows {
+        rows = expr;
+    }
+    if !matches!(rows, Expr::Literal(rows, _) if rows.is_null()) {
+        return Ok(false);
+    }
+    let kind = value.get_type(schema)?;
+    *args = vec![Expr::Literal(ScalarValue::try_from(&kind)?, None), lit(1_i64)];
+    Ok(true)
 }
 
 /// The same function, which is computed anew for a window unless it can leave rows behind.

@@ -120,6 +120,11 @@ const SAID: &[(&str, &str)] = &[
     ),
     ("Expected LIMIT to be an integer or null, but got {}", "LIMIT is an integer, and not {0}"),
     (
+        "There is only support Literal types for field at idx: 2 in Window Function",
+        "lag and lead with a value of each row where there is none: give one for all rows, or \
+         compute it by coalesce",
+    ),
+    (
         "unnest() can only be applied to array, struct and null",
         "unnest(..) takes lists, which texts, numbers and JSON text are not",
     ),
