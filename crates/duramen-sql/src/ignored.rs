@@ -4,8 +4,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, LockType, Query,
-    Select, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Value, Visit, Visitor,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    GroupByWithModifier, LimitClause, LockType, Query, Select, SetExpr, SetOperator, SetQuantifier,
+    Statement, TableFactor, Value, Visit, Visitor,
 };
 
 /// A clause that is not supported.
@@ -73,6 +74,24 @@ impl Visitor for Finder {
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Ignored> {
         if select.prewhere.is_some() {
             return found("PREWHERE", "PREWHERE", "write its condition in WHERE");
+        }
+        let modifiers = match &select.group_by {
+            GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers) => modifiers,
+        };
+        if let Some(modifier) = modifiers.first() {
+            let (keyword, what) = match modifier {
+                GroupByWithModifier::Rollup => ("ROLLUP", "WITH ROLLUP behind this list"),
+                GroupByWithModifier::Cube => ("CUBE", "WITH CUBE behind this list"),
+                GroupByWithModifier::Totals => ("TOTALS", "WITH TOTALS"),
+                GroupByWithModifier::GroupingSets(_) => {
+                    ("GROUPING", "GROUPING SETS behind a list of columns")
+                }
+            };
+            return found(
+                keyword,
+                what,
+                "write GROUP BY ROLLUP (..), CUBE (..) or GROUPING SETS (..)",
+            );
         }
         if !select.connect_by.is_empty() {
             return found("CONNECT", "CONNECT BY", "write it as WITH RECURSIVE");

@@ -44,6 +44,7 @@ mod field_names;
 mod format;
 mod from_first;
 mod function;
+mod grouping_sets;
 mod growth;
 mod ignored;
 mod in_lists;

@@ -13,12 +13,12 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions, With,
 };
 
-use crate::zones;
+use crate::{grouping_sets, zones};
 
 /// `FETCH FIRST` becomes `LIMIT`, `SEMI JOIN` is `LEFT SEMI JOIN`, `FROM t` is `SELECT * FROM t`,
 /// `a[1].b` is `a[1]['b']`, `LIKE` has no `ESCAPE` but the usual one, `SIMILAR TO` is a comparison
-/// with a regular expression, `a ^ b` is a power, `LOCALTIMESTAMP` is the time without a zone, and
-/// `AT TIME ZONE` a function.
+/// with a regular expression, `a ^ b` is a power, `LOCALTIMESTAMP` is the time without a zone,
+/// `AT TIME ZONE` a function, and `ROLLUP ((a, b), c)` a list of sets.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Speller);
 }
@@ -87,6 +87,7 @@ impl VisitorMut for Speller {
             select.projection.push(all);
         }
         select.from.iter_mut().for_each(sided);
+        grouping_sets::spell(&mut select.group_by);
         ControlFlow::Continue(())
     }
 
@@ -119,6 +120,11 @@ impl VisitorMut for Speller {
             Expr::AtTimeZone { timestamp, time_zone } => {
                 let of = |expr: &mut Expr| std::mem::replace(expr, null());
                 *expr = call(zones::AT_ZONE, vec![of(time_zone), of(timestamp)]);
+            }
+            Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_) => {
+                if let Some(sets) = grouping_sets::of(expr) {
+                    *expr = sets;
+                }
             }
             _ => {}
         }

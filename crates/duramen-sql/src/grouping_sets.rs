@@ -1,0 +1,138 @@
+//! `ROLLUP` and `CUBE` of lists in brackets, which the planner knows as lists of sets only, and
+//! those behind a list, `GROUP BY a, b WITH ROLLUP`, which it passes over.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    GroupByWithModifier,
+};
+
+/// Parts of a `CUBE` at most, which is of twice as many sets for each: the planner has as many.
+const CUBE_PARTS_MAX: usize = 12;
+
+/// The sets that a `ROLLUP` or `CUBE` stands for, if a part of it has not just one column, or if it
+/// is one among sets.
+pub(crate) fn of(grouping: &Expr) -> Option<Expr> {
+    let sets = match grouping {
+        Expr::Rollup(parts) | Expr::Cube(parts) if has_lists(parts) => expanded(grouping)?,
+        Expr::GroupingSets(sets) => {
+            let inner: Vec<Option<Expr>> = sets.iter().map(|set| among_sets(set)).collect();
+            if inner.iter().all(Option::is_none) {
+                return None;
+            }
+            let mut all = Vec::new();
+            for (set, inner) in sets.iter().zip(inner) {
+                match inner {
+                    Some(inner) => all.extend(expanded(&inner)?),
+                    None => all.push(set.clone()),
+                }
+            }
+            all
+        }
+        _ => return None,
+    };
+    Some(Expr::GroupingSets(sets))
+}
+
+/// All sets of a `ROLLUP` or `CUBE`, if they are not too many.
+fn expanded(grouping: &Expr) -> Option<Vec<Vec<Expr>>> {
+    match grouping {
+        Expr::Rollup(parts) => {
+            let ends = (0..=parts.len()).rev();
+            Some(ends.map(|end| set(parts[..end].iter().collect())).collect())
+        }
+        Expr::Cube(parts) if parts.len() <= CUBE_PARTS_MAX => {
+            let all = (0..1_usize << parts.len()).rev();
+            Some(all.map(|which| set(chosen(parts, which))).collect())
+        }
+        _ => None,
+    }
+}
+
+/// A `ROLLUP` or `CUBE` that is one among sets, where the parser takes it for a function.
+fn among_sets(set: &[Expr]) -> Option<Expr> {
+    let [Expr::Function(Function { name, args: FunctionArguments::List(list), .. })] = set else {
+        return None;
+    };
+    let grouping = match name.to_string().to_ascii_lowercase().as_str() {
+        "rollup" => Expr::Rollup,
+        "cube" => Expr::Cube,
+        _ => return None,
+    };
+    let part = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Tuple(columns))) => Some(columns.clone()),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(column)) => Some(vec![column.clone()]),
+        _ => None,
+    };
+    list.args.iter().map(part).collect::<Option<Vec<_>>>().map(grouping)
+}
+
+/// Has a list of columns with `WITH ROLLUP` or `WITH CUBE` behind it grouped by sets of them, and
+/// `()` by the set of none.
+pub(crate) fn spell(group_by: &mut GroupByExpr) {
+    let GroupByExpr::Expressions(columns, modifiers) = group_by else { return };
+    for column in columns.iter_mut() {
+        if matches!(column, Expr::Tuple(of_none) if of_none.is_empty()) {
+            *column = Expr::GroupingSets(vec![Vec::new()]);
+        }
+    }
+    let grouping = match modifiers.as_slice() {
+        [GroupByWithModifier::Rollup] => Expr::Rollup,
+        [GroupByWithModifier::Cube] => Expr::Cube,
+        _ => return,
+    };
+    let parts = std::mem::take(columns).into_iter().map(|column| vec![column]);
+    *columns = vec![grouping(parts.collect())];
+    modifiers.clear();
+}
+
+fn has_lists(parts: &[Vec<Expr>]) -> bool {
+    parts.iter().any(|part| part.len() != 1)
+}
+
+/// The parts whose bits are set, of which the first one has the highest.
+fn chosen(parts: &[Vec<Expr>], which: usize) -> Vec<&Vec<Expr>> {
+    let is_in = |at: &usize| which >> (parts.len() - 1 - at) & 1 == 1;
+    (0..parts.len()).filter(is_in).map(|at| &parts[at]).collect()
+}
+
+/// The columns of some parts, each once.
+fn set(parts: Vec<&Vec<Expr>>) -> Vec<Expr> {
+    let mut columns: Vec<Expr> = Vec::new();
+    for column in parts.into_iter().flatten() {
+        if !columns.contains(column) {
+            columns.push(column.clone());
+        }
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    #[test]
+    fn lists_in_brackets_are_grouped_by_together() {
+        for (text, sets) in [
+            ("ROLLUP ((a, b), c)", Some("GROUPING SETS ((a, b, c), (a, b), ())")),
+            ("CUBE ((a, b), c)", Some("GROUPING SETS ((a, b, c), (a, b), (c), ())")),
+            ("ROLLUP ((a, b), (a, c))", Some("GROUPING SETS ((a, b, c), (a, b), ())")),
+            ("ROLLUP (a, b)", None),
+            ("CUBE (a, b)", None),
+            ("a, b WITH ROLLUP", Some("ROLLUP (a, b)")),
+            ("a WITH CUBE", Some("CUBE (a)")),
+            ("()", Some("GROUPING SETS (())")),
+            (
+                "GROUPING SETS (ROLLUP ((a, b), c), (c))",
+                Some("GROUPING SETS ((a, b, c), (a, b), (), (c))"),
+            ),
+            ("GROUPING SETS ((a), ())", None),
+        ] {
+            let text = format!("SELECT 1 FROM t GROUP BY {text}");
+            let mut parsed = Parser::parse_sql(&GenericDialect {}, &text).unwrap();
+            crate::spelling::rewrite(&mut parsed);
+            let expected = sets.map_or(text, |sets| format!("SELECT 1 FROM t GROUP BY {sets}"));
+            assert_eq!(parsed[0].to_string(), expected);
+        }
+    }
+}
