@@ -18,6 +18,8 @@ use datafusion::logical_expr_common::type_coercion::binary::BinaryTypeCoercer;
 use datafusion::physical_expr_common::datum::apply;
 use datafusion::prelude::SessionContext;
 
+mod age;
+mod digest;
 mod extreme;
 mod finite;
 
@@ -39,6 +41,8 @@ pub(crate) fn register(context: &SessionContext) {
     context.register_udf(Arc::unwrap_or_clone(uuid()).with_aliases(["gen_random_uuid"]));
     context.register_udaf(Arc::unwrap_or_clone(bool_and_udaf()).with_aliases(["every"]));
     context.register_udaf(Arc::unwrap_or_clone(var_samp_udaf()).with_aliases(["variance"]));
+    age::register(context);
+    digest::register(context);
     finite::register(context);
     context.register_udf(ScalarUDF::new_from_impl(Mod(Signature::user_defined(
         Volatility::Immutable,
