@@ -26,6 +26,10 @@ use datafusion::prelude::SessionContext;
 
 use crate::rewriting::{each_expression, is_comparison};
 
+mod factor;
+
+pub(crate) use factor::Factor;
+
 const NANOS_OF_DAY: i128 = 86_400_000_000_000;
 const DAYS_OF_MONTH: i128 = 30;
 /// More digits than the longest interval has.

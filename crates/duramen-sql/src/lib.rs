@@ -49,6 +49,7 @@ mod growth;
 mod ignored;
 mod in_lists;
 mod information;
+mod interval_text;
 mod intervals;
 mod json_function;
 mod json_marks;

@@ -1,5 +1,5 @@
 //! What stands beside operators, as they are planned: a date with an interval is a time, a text
-//! beside a truth is one, and seconds have fractions.
+//! beside a truth is one, an interval has multiples, and seconds have fractions.
 
 use std::sync::Arc;
 
@@ -7,9 +7,10 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, ScalarUDF};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+use crate::intervals::Factor;
 use crate::{repairs, zones};
 
 /// Texts that are true or false; so are the first letters of some.
@@ -51,6 +52,18 @@ impl ExprPlanner for Operands {
                 date_as_time((right, left), schema);
             }
             BinaryOperator::Minus => date_as_time((left, right), schema),
+            BinaryOperator::Multiply | BinaryOperator::Divide => {
+                let factor =
+                    if *op == BinaryOperator::Multiply { Factor::Times } else { Factor::Over };
+                if is_scaled(left, right, schema) {
+                    let (interval, number) = (std::mem::take(left), std::mem::take(right));
+                    return Ok(PlannerResult::Planned(factor.of(interval, number)));
+                }
+                if factor == Factor::Times && is_scaled(right, left, schema) {
+                    let (interval, number) = (std::mem::take(right), std::mem::take(left));
+                    return Ok(PlannerResult::Planned(factor.of(interval, number)));
+                }
+            }
             BinaryOperator::Eq | BinaryOperator::NotEq => {
                 text_as_truth((left, right), schema)?;
                 text_as_truth((right, left), schema)?;
@@ -85,6 +98,20 @@ fn date_as_time((date, interval): (&mut Expr, &Expr), schema: &DFSchema) {
         // Days and months are added to it as well as hours, which a date has no room for.
         *date = Expr::Cast(Cast::new(of, zones::micros(false)));
     }
+}
+
+/// Whether an interval is multiplied or divided by a number. What is multiplied is none: that is a
+/// function.
+fn is_scaled(interval: &Expr, number: &Expr, schema: &DFSchema) -> bool {
+    use Operator::{Divide, Modulo, Multiply};
+    let is_none = |expr: &Expr| match expr {
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => matches!(op, Divide | Modulo | Multiply),
+        Expr::Literal(value, _) => !matches!(value, ScalarValue::IntervalMonthDayNano(_)),
+        _ => false,
+    };
+    !is_none(interval)
+        && is(interval, schema, |kind| matches!(kind, DataType::Interval(_)))
+        && is(number, schema, DataType::is_numeric)
 }
 
 /// Makes a text beside a truth one, which would be compared with its text.

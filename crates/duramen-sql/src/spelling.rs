@@ -6,19 +6,20 @@ use std::ops::ControlFlow;
 use std::str::Chars;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, JoinOperator, LimitClause,
-    ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement, Subscript,
-    TableFactor, TableWithJoins, TimezoneInfo, Value, ValueWithSpan, VisitMut, VisitorMut,
-    WildcardAdditionalOptions, With,
+    AccessExpr, BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Interval,
+    JoinOperator, LimitClause, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    Statement, Subscript, TableFactor, TableWithJoins, TimezoneInfo, UnaryOperator, Value,
+    ValueWithSpan, VisitMut, VisitorMut, WildcardAdditionalOptions, With,
 };
 
-use crate::{grouping_sets, zones};
+use crate::{grouping_sets, interval_text, zones};
 
 /// `FETCH FIRST` becomes `LIMIT`, `SEMI JOIN` is `LEFT SEMI JOIN`, `FROM t` is `SELECT * FROM t`,
 /// `a[1].b` is `a[1]['b']`, `LIKE` has no `ESCAPE` but the usual one, `SIMILAR TO` is a comparison
 /// with a regular expression, `a ^ b` is a power, `LOCALTIMESTAMP` is the time without a zone,
-/// `AT TIME ZONE` a function, and `ROLLUP ((a, b), c)` a list of sets.
+/// `AT TIME ZONE` a function, a clock in the text of an interval is hours and minutes, and
+/// `ROLLUP ((a, b), c)` a list of sets.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Speller);
 }
@@ -120,6 +121,17 @@ impl VisitorMut for Speller {
             Expr::AtTimeZone { timestamp, time_zone } => {
                 let of = |expr: &mut Expr| std::mem::replace(expr, null());
                 *expr = call(zones::AT_ZONE, vec![of(time_zone), of(timestamp)]);
+            }
+            // The planner would take the minus for that of the first number in the text.
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr }
+                if matches!(**expr, Expr::Interval(_)) =>
+            {
+                let interval = std::mem::replace(&mut **expr, null());
+                **expr = Expr::Nested(Box::new(interval));
+            }
+            Expr::Interval(interval) => spell_interval(interval),
+            Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => {
+                _ = spell_span(expr);
             }
             Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_) => {
                 if let Some(sets) = grouping_sets::of(expr) {
@@ -223,6 +235,31 @@ fn fetch_to_limit(query: &mut Query) {
         // Both is too much, which the planner says.
         Some(_) => query.fetch = Some(fetch),
     }
+}
+
+/// Gives an interval a text that the planner reads.
+fn spell_interval(interval: &mut Interval) {
+    // Of minutes to seconds, what looks like hours and minutes is none.
+    let is_clock = interval.last_field.is_none() == interval.leading_field.is_none()
+        && interval.leading_field != Some(DateTimeField::Minute)
+        && interval.leading_precision.is_none()
+        && interval.fractional_seconds_precision.is_none();
+    if is_clock && spell_span(&mut interval.value) {
+        (interval.leading_field, interval.last_field) = (None, None);
+    }
+}
+
+/// Makes words of the text of an interval, if they are needed; whether they are.
+fn spell_span(text_of: &mut Expr) -> bool {
+    let words = match text_of {
+        Expr::Value(value) => text(&value.value).and_then(interval_text::in_words),
+        _ => None,
+    };
+    let is_needed = words.is_some();
+    if let Some(words) = words {
+        *text_of = Expr::value(Value::SingleQuotedString(words));
+    }
+    is_needed
 }
 
 /// What stands behind a dot is the name of a field.

@@ -19,6 +19,8 @@ use super::{given, spans};
 enum Part {
     /// The seconds of a minute, in such parts of them.
     Seconds { of_each: i64 },
+    /// The seconds since the first day of 1970.
+    Epoch,
     /// How many spans of so many years it is in.
     Years(i32),
 }
@@ -26,6 +28,9 @@ enum Part {
 impl Part {
     fn of(word: &str) -> Option<Self> {
         let word = word.trim_matches(['\'', '"']).to_ascii_lowercase();
+        if word == "epoch" {
+            return Some(Self::Epoch);
+        }
         if let Some(years) = spans::years(&word) {
             return Some(Self::Years(years));
         }
@@ -48,7 +53,7 @@ pub(super) fn word(argument: &ScalarValue) -> Option<&str> {
 pub(super) fn part_field(name: &str, args: &ReturnFieldArgs<'_>) -> Option<FieldRef> {
     let [Some(part), _] = args.scalar_arguments else { return None };
     let kind = match Part::of(word(part)?)? {
-        Part::Seconds { .. } => DataType::Float64,
+        Part::Seconds { .. } | Part::Epoch => DataType::Float64,
         Part::Years(_) => DataType::Int32,
     };
     Some(Arc::new(Field::new(name, kind, args.arg_fields.get(1)?.is_nullable())))
@@ -64,6 +69,10 @@ pub(super) fn part(
     let is_one = matches!(times, ColumnarValue::Scalar(_));
     let array = times.to_array(if is_one { 1 } else { args.number_rows })?;
     let made: ArrayRef = match part {
+        Part::Epoch => match epoch(&array)? {
+            Some(seconds) => Arc::new(seconds),
+            None => return inner(args),
+        },
         Part::Seconds { of_each } => Arc::new(seconds(&array, of_each)?),
         Part::Years(span) => {
             let is_interval = matches!(array.data_type(), DataType::Interval(_));
@@ -73,6 +82,31 @@ pub(super) fn part(
         }
     };
     given(&made, is_one)
+}
+
+/// The seconds of times and of what is between two; none for what has no more digits than floats.
+fn epoch(times: &ArrayRef) -> Result<Option<Float64Array>> {
+    let (DataType::Timestamp(unit, None) | DataType::Duration(unit)) = times.data_type() else {
+        return Ok(None);
+    };
+    let in_second = in_second(*unit);
+    #[expect(clippy::cast_precision_loss, reason = "seconds are fewer, and it is a power of ten")]
+    let of = |time: i64| {
+        let (seconds, rest) = (time.div_euclid(in_second), time.rem_euclid(in_second));
+        seconds as f64 + rest as f64 / in_second as f64
+    };
+    let times = cast(times, &DataType::Int64)?;
+    Ok(Some(times.as_primitive::<Int64Type>().unary(of)))
+}
+
+/// Parts of a second.
+fn in_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
 }
 
 /// The seconds of the minute of times, in such parts of them.
@@ -86,15 +120,7 @@ fn seconds(times: &ArrayRef, of_each: i64) -> Result<Float64Array> {
         DataType::Time32(_) | DataType::Time64(_) => {
             (cast(&cast(times, &nanos)?, &DataType::Int64)?, 1_000_000_000)
         }
-        DataType::Timestamp(unit, _) => {
-            let in_second = match unit {
-                TimeUnit::Second => 1,
-                TimeUnit::Millisecond => 1_000,
-                TimeUnit::Microsecond => 1_000_000,
-                TimeUnit::Nanosecond => 1_000_000_000,
-            };
-            (cast(times, &DataType::Int64)?, in_second)
-        }
+        DataType::Timestamp(unit, _) => (cast(times, &DataType::Int64)?, in_second(*unit)),
         _ => {
             let intervals = cast(times, &DataType::Interval(Unit::MonthDayNano))?;
             let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
