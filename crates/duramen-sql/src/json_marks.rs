@@ -12,13 +12,14 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result, internal_err};
-use datafusion::logical_expr::expr::{AggregateFunction, InSubquery, ScalarFunction};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::{AggregateFunction, Between, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder,
     ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Union, Volatility,
+    when,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
@@ -196,17 +197,58 @@ fn json_of(column: Column, of: &DataType) -> Expr {
     named(column, |column| json.call(vec![column]))
 }
 
-/// A comparison of a column of JSON with one of text.
-fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    Ok(match expr {
-        Expr::BinaryExpr(BinaryExpr { mut left, op, mut right }) if is_comparison(op) => {
-            let is_changed = with_one_meaning(&mut left, schema, &mut right, schema);
-            let expr = Expr::BinaryExpr(BinaryExpr { left, op, right });
-            Transformed::new_transformed(expr, is_changed)
+/// A comparison of a column of JSON with one of text, and what gives one or the other.
+fn compared(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let is_changed = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
+            with_one_meaning(left, schema, right, schema)
         }
-        Expr::InSubquery(of) => sought(of, schema)?,
-        expr => Transformed::no(expr),
-    })
+        Expr::Between(Between { expr, low, high, .. }) => {
+            all_with_one_meaning(vec![expr, low, high], schema)
+        }
+        Expr::Case(case) => {
+            let (mut compared, mut given) = (Vec::new(), Vec::new());
+            let of = case.expr.as_deref_mut();
+            let is_of_values = of.is_some();
+            compared.extend(of);
+            for (when, then) in &mut case.when_then_expr {
+                compared.extend(is_of_values.then_some(&mut **when));
+                given.push(&mut **then);
+            }
+            given.extend(case.else_expr.as_deref_mut());
+            all_with_one_meaning(compared, schema) | all_with_one_meaning(given, schema)
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if PASS_ON.contains(&func.name()) => {
+            let text = args.first().filter(|_| func.name() == "nullif").cloned();
+            let text = text.filter(|text| kind(text, schema) == Some(false));
+            let is_changed = all_with_one_meaning(args.iter_mut().collect(), schema);
+            if let (Some(text), true, [json, other]) = (text, is_changed, args.as_mut_slice()) {
+                // What it gives is text, and not the JSON that is compared.
+                let is_same = std::mem::take(json).eq(std::mem::take(other));
+                let none = Expr::Literal(ScalarValue::try_from(&text.get_type(schema)?)?, None);
+                expr = when(is_same, none).otherwise(text)?;
+            }
+            is_changed
+        }
+        Expr::InSubquery(_) => {
+            let Expr::InSubquery(of) = expr else { return internal_err!("no subquery") };
+            return sought(of, schema);
+        }
+        _ => false,
+    };
+    Ok(Transformed::new_transformed(expr, is_changed))
+}
+
+/// Makes JSON of the texts of columns among others of JSON; whether it does.
+fn all_with_one_meaning(exprs: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let kinds: Vec<Option<bool>> = exprs.iter().map(|expr| kind(expr, schema)).collect();
+    let is_changed = kinds.contains(&Some(true)) && kinds.contains(&Some(false));
+    for (expr, _) in exprs.into_iter().zip(kinds).filter(|(_, kind)| *kind == Some(false)) {
+        if is_changed {
+            *expr = QUOTED.call(vec![std::mem::take(expr)]);
+        }
+    }
+    is_changed
 }
 
 /// Makes JSON of the text of a column beside one of JSON; whether it does.

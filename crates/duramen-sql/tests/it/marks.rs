@@ -108,3 +108,42 @@ fn json_that_is_passed_on_is_json() {
     let kept = "SELECT k, o FROM c WHERE _key = 'd'";
     assert_eq!(lines(&session, kept), [r#"{"k":"v","o":{"k":"v"}}"#]);
 }
+
+#[test]
+fn what_chooses_between_json_and_text_compares_them_by_their_values() {
+    let session = session();
+    let made = "CREATE TABLE texts AS SELECT _key, CASE WHEN _key < 'c' THEN 'p' ELSE 'z' END AS s \
+                FROM t";
+    session.query(made).unwrap();
+    let both = "FROM t JOIN texts USING (_key)";
+    for (sql, expected) in [
+        (
+            format!("SELECT CASE m WHEN s THEN 1 ELSE 0 END AS x {both} ORDER BY _key LIMIT 2"),
+            "1 0",
+        ),
+        (
+            format!("SELECT CASE s WHEN m THEN 1 ELSE 0 END AS x {both} ORDER BY _key LIMIT 2"),
+            "1 0",
+        ),
+        (format!("SELECT m BETWEEN s AND s AS x {both} ORDER BY _key LIMIT 2"), "true false"),
+        (format!("SELECT nullif(m, s) AS x {both} ORDER BY _key LIMIT 2"), r#"null "12""#),
+        (format!("SELECT nullif(s, m) AS x {both} ORDER BY _key LIMIT 2"), r#"null "p""#),
+        (format!("SELECT upper(nullif(s, m)) AS x {both} WHERE _key = 'b'"), r#""P""#),
+        (format!("SELECT coalesce(s, m) AS x {both} WHERE _key >= 'b' LIMIT 1"), r#""p""#),
+        (
+            "SELECT coalesce(NULLIF(m, m), s) AS x FROM t JOIN texts USING (_key) LIMIT 1".into(),
+            r#""p""#,
+        ),
+        (
+            format!("SELECT CASE WHEN _key < 'c' THEN s ELSE m END AS x {both} ORDER BY _key"),
+            r#""p" "p" 3 {"k":"v"}"#,
+        ),
+    ] {
+        let found = lines(&session, &sql);
+        let values = found.iter().map(|line| match line.as_str() {
+            "{}" => "null",
+            line => line.strip_prefix(r#"{"x":"#).and_then(|rest| rest.strip_suffix('}')).unwrap(),
+        });
+        assert_eq!(values.collect::<Vec<_>>().join(" "), expected, "{sql}");
+    }
+}
