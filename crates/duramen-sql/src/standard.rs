@@ -22,6 +22,7 @@ mod age;
 mod digest;
 mod extreme;
 mod finite;
+mod percentile;
 
 static MOD: LazyLock<Documentation> = LazyLock::new(|| {
     let what = "Returns what is left when a number is divided by another one, as % does.";
@@ -44,6 +45,7 @@ pub(crate) fn register(context: &SessionContext) {
     age::register(context);
     digest::register(context);
     finite::register(context);
+    percentile::register(context);
     context.register_udf(ScalarUDF::new_from_impl(Mod(Signature::user_defined(
         Volatility::Immutable,
     ))));
