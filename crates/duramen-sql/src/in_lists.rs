@@ -134,7 +134,7 @@ fn joined(parts: Vec<Expr>, op: Operator) -> Expr {
 }
 
 /// The parts of a condition, of which there may be more than operators may be below each other.
-fn balanced(mut parts: Vec<Expr>, op: Operator) -> Expr {
+pub(crate) fn balanced(mut parts: Vec<Expr>, op: Operator) -> Expr {
     while parts.len() > 1 {
         let mut pairs = Vec::with_capacity(parts.len().div_ceil(2));
         let mut left = parts.into_iter();

@@ -46,6 +46,7 @@ mod from_first;
 mod function;
 mod grouping_sets;
 mod growth;
+mod guards;
 mod ignored;
 mod in_lists;
 mod information;

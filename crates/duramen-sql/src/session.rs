@@ -39,10 +39,10 @@ use crate::spill::{SessionFiles, SpillFolder};
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
-    arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, in_lists,
-    information, intervals, json_function, json_marks, moment, projections, read_once, repairs,
-    rounding, sorted, standard, statement, subqueries, unions, unnest, version, windows, zeros,
-    zones,
+    arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, guards,
+    in_lists, information, intervals, json_function, json_marks, moment, projections, read_once,
+    repairs, rounding, sorted, standard, statement, subqueries, unions, unnest, version, windows,
+    zeros, zones,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -477,6 +477,7 @@ fn context_in(
     windows::register(&context);
     zeros::register(&context);
     in_lists::register(&context);
+    guards::register(&context);
     unnest::register(&context);
     json_function::register(&context);
     json_marks::register(&context);
