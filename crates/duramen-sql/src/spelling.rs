@@ -6,11 +6,12 @@ use std::ops::ControlFlow;
 use std::str::Chars;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Interval,
-    JoinOperator, LimitClause, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr,
-    Statement, Subscript, TableFactor, TableWithJoins, TimezoneInfo, UnaryOperator, Value,
-    ValueWithSpan, VisitMut, VisitorMut, WildcardAdditionalOptions, With,
+    AccessExpr, BinaryOperator, CastKind, DataType, DateTimeField, Distinct, ExactNumberInfo, Expr,
+    Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    Interval, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByKind, Query, Select,
+    SelectFlavor, SelectItem, SetExpr, Statement, Subscript, TableFactor, TableWithJoins,
+    TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
+    WildcardAdditionalOptions, With,
 };
 
 use crate::{grouping_sets, interval_text, zones};
@@ -18,8 +19,8 @@ use crate::{grouping_sets, interval_text, zones};
 /// `FETCH FIRST` becomes `LIMIT`, `SEMI JOIN` is `LEFT SEMI JOIN`, `FROM t` is `SELECT * FROM t`,
 /// `a[1].b` is `a[1]['b']`, `LIKE` has no `ESCAPE` but the usual one, `SIMILAR TO` is a comparison
 /// with a regular expression, `a ^ b` is a power, `LOCALTIMESTAMP` is the time without a zone,
-/// `AT TIME ZONE` a function, a clock in the text of an interval is hours and minutes, and
-/// `ROLLUP ((a, b), c)` a list of sets.
+/// `AT TIME ZONE` a function, a clock in the text of an interval is hours and minutes, `ROLLUP ((a,
+/// b), c)` a list of sets, and what is listed the number of a column in an order.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Speller);
 }
@@ -79,6 +80,7 @@ impl VisitorMut for Speller {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
         fetch_to_limit(query);
+        order_by_listed(query);
         ControlFlow::Continue(())
     }
 
@@ -234,6 +236,33 @@ fn fetch_to_limit(query: &mut Query) {
         Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(quantity),
         // Both is too much, which the planner says.
         Some(_) => query.fetch = Some(fetch),
+    }
+}
+
+/// Has a query ordered by the number of a column where an expression is in its list as it stands.
+/// The planner does not find it behind `SELECT DISTINCT`, nor an aggregate of a column that has the
+/// name of what is listed. What stands behind a `*` has no number yet.
+fn order_by_listed(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_ref() else { return };
+    let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by else {
+        return;
+    };
+    // That has to be ordered by the expressions that it is of.
+    if matches!(select.distinct, Some(Distinct::On(_))) {
+        return;
+    }
+    let listed = select.projection.iter().map_while(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    let listed: Vec<String> = listed.map(Expr::to_string).collect();
+    for by in order {
+        let is_name =
+            matches!(by.expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_));
+        let text = by.expr.to_string();
+        if let Some(at) = listed.iter().position(|listed| !is_name && *listed == text) {
+            by.expr = Expr::value(Value::Number((at + 1).to_string(), false));
+        }
     }
 }
 

@@ -119,6 +119,8 @@ const SAID: &[(&str, &str)] = &[
         "a minus stands before numbers and spans of time only",
     ),
     ("Expected LIMIT to be an integer or null, but got {}", "LIMIT is an integer, and not {0}"),
+    ("Unsupported LIMIT expression: {}", "a subquery in LIMIT: give it a number"),
+    ("Unsupported OFFSET expression: {}", "a subquery in OFFSET: give it a number"),
     (
         "There is only support Literal types for field at idx: 2 in Window Function",
         "lag and lead with a value of each row where there is none: give one for all rows, or \
