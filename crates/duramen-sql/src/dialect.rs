@@ -1,5 +1,5 @@
 //! The SQL that is read: the generic one of the parser, but operators of JSON bind closely, and so
-//! does `^`, which is a power.
+//! does `^`, which is a power, and `||` does not.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -16,6 +16,9 @@ const ARROW: u8 = 45;
 
 /// How closely `^` binds: more than `*`, and less than a minus before a number.
 const POWER: u8 = 42;
+
+/// How closely `||` binds: less than all arithmetic, and more than comparisons.
+const CONCAT: u8 = 25;
 
 /// How often the parser may begin an expression, for each byte of a text. One that is right has
 /// two bytes for each, and is parsed again for each bracket around tables that are joined.
@@ -76,6 +79,7 @@ impl Dialect for Sql {
         match parser.peek_token_ref().token {
             Token::Arrow | Token::LongArrow => Some(Ok(ARROW)),
             Token::Caret => Some(Ok(POWER)),
+            Token::StringConcat => Some(Ok(CONCAT)),
             _ => None,
         }
     }

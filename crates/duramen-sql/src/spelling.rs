@@ -132,6 +132,12 @@ impl VisitorMut for Speller {
                 **expr = Expr::Nested(Box::new(interval));
             }
             Expr::Interval(interval) => spell_interval(interval),
+            // It would be a float first, of which digits are lost.
+            Expr::Cast { expr, data_type, .. } if is_decimal(data_type) => {
+                if let Some(number) = written(expr) {
+                    **expr = Expr::value(Value::SingleQuotedString(number));
+                }
+            }
             Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => {
                 _ = spell_span(expr);
             }
@@ -263,6 +269,25 @@ fn order_by_listed(query: &mut Query) {
         if let Some(at) = listed.iter().position(|listed| !is_name && *listed == text) {
             by.expr = Expr::value(Value::Number((at + 1).to_string(), false));
         }
+    }
+}
+
+fn is_decimal(kind: &DataType) -> bool {
+    use DataType::{Dec, Decimal, Numeric};
+    matches!(kind, Dec(_) | Decimal(_) | Numeric(_))
+}
+
+/// A number with a point as it is written, with its sign.
+fn written(number: &Expr) -> Option<String> {
+    match number {
+        Expr::Nested(number) => written(number),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            Some(format!("-{}", written(expr).filter(|number| !number.starts_with('-'))?))
+        }
+        Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
+            (number.contains('.') && !number.contains(['e', 'E'])).then(|| number.clone())
+        }
+        _ => None,
     }
 }
 
