@@ -112,9 +112,10 @@ impl ScalarUDFImpl for Scaled {
             if self.factor == Factor::Over && number == 0.0 {
                 return exec_err!("Divide by zero error");
             }
-            match self.factor.scaled(span, number) {
-                Some(scaled) => Ok(Some(scaled)),
-                None => exec_err!("an interval is longer than there is room for"),
+            if let Some(scaled) = self.factor.scaled(span, number) {
+                Ok(Some(scaled))
+            } else {
+                exec_err!("an interval is longer than there is room for")
             }
         });
         let scaled: ArrayRef = Arc::new(scaled.collect::<Result<IntervalMonthDayNanoArray>>()?);

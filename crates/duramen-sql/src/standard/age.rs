@@ -85,15 +85,16 @@ impl ScalarUDFImpl for Age {
 }
 
 fn take_two(kinds: &[DataType]) -> Result<&[DataType; 2]> {
-    match kinds.try_into() {
-        Ok(two) => Ok(two),
-        Err(_) => plan_err!("age takes two dates or times, and not {}", kinds.len()),
+    if let Ok(two) = kinds.try_into() {
+        Ok(two)
+    } else {
+        plan_err!("age takes two dates or times, and not {}", kinds.len())
     }
 }
 
 /// Times and the parts of their dates.
 struct Times {
-    times: ArrayRef,
+    all: ArrayRef,
     years: ArrayRef,
     months: ArrayRef,
     days: ArrayRef,
@@ -111,7 +112,7 @@ struct Time {
 impl Times {
     fn of(times: &ArrayRef) -> Result<Self> {
         Ok(Self {
-            times: Arc::clone(times),
+            all: Arc::clone(times),
             years: date_part(times, DatePart::Year)?,
             months: date_part(times, DatePart::Month)?,
             days: date_part(times, DatePart::Day)?,
@@ -120,12 +121,12 @@ impl Times {
 
     fn get(&self, row: usize) -> Option<Time> {
         let part = |of: &ArrayRef| of.as_primitive::<Int32Type>().value(row);
-        self.times.is_valid(row).then(|| Time {
+        self.all.is_valid(row).then(|| Time {
             year: part(&self.years),
             month: part(&self.months),
             day: part(&self.days),
             micros: self
-                .times
+                .all
                 .as_primitive::<TimestampMicrosecondType>()
                 .value(row)
                 .rem_euclid(MICROS_OF_DAY),

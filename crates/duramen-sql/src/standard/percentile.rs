@@ -78,20 +78,20 @@ impl AggregateUDFImpl for Percentile {
             return plan_err!("the part of a percentile is a number, and not NULL");
         };
         let part = if is_descending { 1.0 - part } else { part };
-        Ok(Box::new(Values { kind, part, is_distinct, values: Vec::new() }))
+        Ok(Box::new(Group { kind, part, is_distinct, values: Vec::new() }))
     }
 }
 
 /// The values of a group.
 #[derive(Debug)]
-struct Values {
+struct Group {
     kind: DataType,
     part: f64,
     is_distinct: bool,
     values: Vec<f64>,
 }
 
-impl Values {
+impl Group {
     fn add(&mut self, values: &ArrayRef) -> Result<()> {
         let values = cast(values, &DataType::Float64)?;
         self.values.extend(values.as_primitive::<Float64Type>().iter().flatten());
@@ -99,7 +99,7 @@ impl Values {
     }
 }
 
-impl Accumulator for Values {
+impl Accumulator for Group {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.add(&values[0])
     }
