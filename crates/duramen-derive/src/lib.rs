@@ -32,8 +32,8 @@ use indexes::Index;
 /// an index is an error on a field that serde flattens, and a key or an index on one that it skips:
 /// it would be of a member that is not stored.
 ///
-/// A struct with type parameters is a record wherever serde can store it; one that is the type of
-/// the key is bound by `duramen::RecordKey`.
+/// A struct with type parameters is a record where serde can store each of these; one that is the
+/// type of the key is bound by `duramen::RecordKey`.
 #[proc_macro_derive(Record, attributes(record))]
 pub fn derive_record(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -44,9 +44,9 @@ pub fn derive_record(input: TokenStream) -> TokenStream {
 fn implement(input: &DeriveInput, fields: &Fields) -> proc_macro2::TokenStream {
     let name = &input.ident;
     let mut generics = input.generics.clone();
-    if generics.type_params().next().is_some() {
-        // As serde's derive has it, which says of each parameter what it needs.
-        generics.make_where_clause().predicates.push(syn::parse_quote!(Self: ::duramen::Stored));
+    // Serde's derive asks the same of each parameter.
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(syn::parse_quote!(::duramen::Stored));
     }
     let (generics, arguments, bounds) = generics.split_for_impl();
     let (key, key_type) = (&fields.key.ident, &fields.key.kind);

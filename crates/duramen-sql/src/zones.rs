@@ -98,13 +98,13 @@ impl ScalarUDFImpl for AtZone {
         if !(zone.is_string() || zone.is_null()) {
             return plan_err!("a time zone is a text such as 'Europe/Berlin', not {zone}");
         }
-        match taken_as(time) {
-            Some(time) => Ok(micros(!has_zone(&time))),
-            None => plan_err!(
-                "AT TIME ZONE takes a TIMESTAMP or a TIMESTAMP WITH TIME ZONE, not {time}: CAST it \
-                 to the one that it is"
-            ),
+        if let Some(time) = taken_as(time) {
+            return Ok(micros(!has_zone(&time)));
         }
+        plan_err!(
+            "AT TIME ZONE takes a TIMESTAMP or a TIMESTAMP WITH TIME ZONE, not {time}: CAST it to \
+             the one that it is"
+        )
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

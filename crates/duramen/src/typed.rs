@@ -124,8 +124,8 @@ pub trait TypedRecord: Serialize + DeserializeOwned {
     fn set_version(&mut self, _version: u64) {}
 }
 
-/// What serde can store and read again: what a struct with type parameters needs for
-/// [`TypedRecord`], as the derive macro says it. Every such type has it.
+/// What serde can store and read again, which the derive macro asks of the type parameters of a
+/// [`TypedRecord`]. Every such type has it.
 pub trait Stored: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Stored for T {}

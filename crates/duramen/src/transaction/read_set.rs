@@ -39,7 +39,7 @@ enum Reads {
 #[derive(Debug)]
 struct Keys {
     kind: KeyKind,
-    keys: BTreeSet<Key>,
+    read: BTreeSet<Key>,
     bytes: usize,
 }
 
@@ -68,14 +68,14 @@ impl ReadSet {
 
     /// Notes that a record was read, or looked for.
     pub(super) fn note_record(&mut self, id: TreeId, kind: KeyKind, key: &Key) {
-        let none = || Reads::Records(Keys { kind, keys: BTreeSet::new(), bytes: 0 });
+        let none = || Reads::Records(Keys { kind, read: BTreeSet::new(), bytes: 0 });
         let Reads::Records(known) = self.trees.entry(id).or_insert_with(none) else { return };
-        if known.keys.contains(key) {
+        if known.read.contains(key) {
             return;
         }
         let text = if let Key::Text(text) = key { text.len() } else { 0 };
         let bytes = size_of::<Key>() + text;
-        known.keys.insert(key.clone());
+        known.read.insert(key.clone());
         known.bytes += bytes;
         self.bytes += bytes;
         self.shrink();
@@ -182,7 +182,7 @@ impl Keys {
             let record = tree.record(self.kind.text_of(key)?.as_bytes(), at)?;
             record.map(|record| tree.record_version(record, at)).transpose()
         };
-        for key in &self.keys {
+        for key in &self.read {
             if version(key, seen)? != version(key, newest)? {
                 return Ok(false);
             }

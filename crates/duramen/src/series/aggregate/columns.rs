@@ -128,15 +128,12 @@ impl WindowColumn {
             if !self.nulls[index] {
                 known = Some(index);
             }
-            match (known, before) {
-                (None, Some((_, value))) => {
-                    let pushed = filled.push(value.clone());
-                    assert!(pushed.is_ok(), "an aggregate has another type than its column");
-                }
-                _ => {
-                    let from = known.unwrap_or(index);
-                    filled.append(&self.values, from..from + 1);
-                }
+            if let (None, Some((_, value))) = (known, before) {
+                let pushed = filled.push(value.clone());
+                assert!(pushed.is_ok(), "an aggregate has another type than its column");
+            } else {
+                let from = known.unwrap_or(index);
+                filled.append(&self.values, from..from + 1);
             }
             self.nulls[index] = known.is_none() && before.is_none();
         }

@@ -100,7 +100,7 @@ impl StoredRollup {
                 let mut starts = rows.map(|(start, _)| *start);
                 match direction {
                     Direction::Rising => found = found.or_else(|| starts.next()),
-                    Direction::Falling => found = starts.last().or(found),
+                    Direction::Falling => found = starts.next_back().or(found),
                 }
                 Ok(())
             })?;
