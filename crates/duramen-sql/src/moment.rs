@@ -167,8 +167,8 @@ pub(crate) fn register(context: &SessionContext) {
     context.add_analyzer_rule(Arc::new(Times));
 }
 
-/// Gives seconds to texts that become times, takes integers for seconds, and compares times as the microseconds that they are:
-/// nanoseconds reach from the year 1677 to 2262 only.
+/// Gives seconds to texts that become times, takes integers for seconds, and compares times as the
+/// microseconds that they are: nanoseconds reach from the year 1677 to 2262 only.
 #[derive(Debug)]
 struct Times;
 

@@ -29,10 +29,9 @@ fn aggregates_that_need_points_leave_rows_to_the_others() {
                 let (some, told) = (table(&series, &sums, fill), table(&series, &both, fill));
                 assert_eq!((&told.starts, &told.columns[..3]), (&some.starts, &some.columns[..]));
                 assert_eq!(told.starts.len(), 12);
-                for row in 0..12 {
-                    let expected = if row < 10 { None } else { all.columns[3].get(row) };
-                    assert_eq!(told.columns[3].get(row), expected);
-                }
+                let found: Vec<_> = (0..12).map(|row| told.columns[3].get(row)).collect();
+                assert_eq!(found[..10], [const { None }; 10]);
+                assert_eq!(found[10..], [10, 11].map(|row| all.columns[3].get(row)));
             }
             db.checkpoint().unwrap();
         }
