@@ -153,9 +153,11 @@ impl VisitorMut for Speller {
 
     /// What a call of the time becomes has one in it.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Expr::Function(function) = expr
-            && let Some(zone) = time_of_now(function)
-        {
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        if let Some(of) = age_of(function) {
+            let today = call("current_date", Vec::new());
+            *expr = call("age", vec![today, of]);
+        } else if let Some(zone) = time_of_now(function) {
             let time = Box::new(call("now", Vec::new()));
             *expr = cast(time, DataType::Timestamp(None, zone));
         }
@@ -177,6 +179,19 @@ fn sided(tables: &mut TableWithJoins) {
             JoinOperator::Anti(on) => JoinOperator::LeftAnti(on),
             operator => operator,
         };
+    }
+}
+
+/// The time whose age today a call is of.
+fn age_of(function: &Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match (function.name.0.last()?.as_ident()?, list.args.as_slice()) {
+        (name, [FunctionArg::Unnamed(FunctionArgExpr::Expr(of))])
+            if name.value.eq_ignore_ascii_case("age") =>
+        {
+            Some(of.clone())
+        }
+        _ => None,
     }
 }
 

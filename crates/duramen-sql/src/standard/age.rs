@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, IntervalMonthDayNanoArray};
 use datafusion::arrow::compute::{DatePart, date_part};
 use datafusion::arrow::datatypes::{
-    DataType, Int32Type, IntervalMonthDayNano, IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    DataType, Int32Type, IntervalMonthDayNano, IntervalUnit, TimestampMicrosecondType,
 };
 use datafusion::common::utils::take_function_args;
 use datafusion::common::{Result, ScalarValue, plan_err};
@@ -16,7 +16,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::SessionContext;
 
-const TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+use crate::zones;
+
 const MICROS_OF_DAY: i64 = 86_400_000_000;
 
 static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
@@ -56,7 +57,7 @@ impl ScalarUDFImpl for Age {
         };
         match kinds.iter().find(|kind| !is_time(kind)) {
             Some(other) => plan_err!("age(..) takes two dates or times, and not {other}"),
-            None => Ok(vec![TIME; 2]),
+            None => Ok(vec![zones::micros(false); 2]),
         }
     }
 
