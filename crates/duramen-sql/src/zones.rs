@@ -5,13 +5,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{Array, AsArray, PrimitiveArray, PrimitiveBuilder, StringArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray, PrimitiveBuilder, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Field, FieldRef, TimeUnit, TimestampMicrosecondType as Micros,
 };
 use datafusion::common::utils::take_function_args;
 use datafusion::common::{Result, exec_datafusion_err, plan_err};
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::scalar_doc_sections::DOC_SECTION_DATETIME;
 use datafusion::logical_expr::{
@@ -19,7 +20,6 @@ use datafusion::logical_expr::{
     Volatility,
 };
 use datafusion::prelude::SessionContext;
-use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, TimezoneInfo};
 use jiff::civil::{DateTime, date};
 use jiff::fmt::temporal::DateTimeParser;
@@ -108,19 +108,15 @@ impl ScalarUDFImpl for AtZone {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_one = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if is_one { 1 } else { args.number_rows };
-        let [zones, times] = take_function_args(self.name(), args.args)?;
-        let kind = taken_as(&times.data_type()).unwrap_or_else(|| micros(true));
-        let zones = cast(&zones.to_array(rows)?, &DataType::Utf8)?;
-        let times = cast(&times.to_array(rows)?, &kind)?;
-        let is_local = !has_zone(times.data_type());
-        let moved = moved(zones.as_string(), times.as_primitive(), is_local)?;
-        let moved = moved.with_timezone_opt(is_local.then_some(UTC));
-        if is_one {
-            return ScalarValue::try_from_array(&moved, 0).map(ColumnarValue::Scalar);
-        }
-        Ok(ColumnarValue::Array(Arc::new(moved)))
+        let moved = |args: &[ArrayRef]| {
+            let [zones, times] = take_function_args(self.name(), args)?;
+            let kind = taken_as(times.data_type()).unwrap_or_else(|| micros(true));
+            let (zones, times) = (cast(zones, &DataType::Utf8)?, cast(times, &kind)?);
+            let is_local = !has_zone(&kind);
+            let moved = moved(zones.as_string(), times.as_primitive(), is_local)?;
+            Ok(Arc::new(moved.with_timezone_opt(is_local.then_some(UTC))) as ArrayRef)
+        };
+        make_scalar_function(moved, Vec::new())(&args.args)
     }
 
     fn documentation(&self) -> Option<&Documentation> {

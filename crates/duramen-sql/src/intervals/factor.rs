@@ -9,7 +9,8 @@ use datafusion::arrow::datatypes::{
     DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
 };
 use datafusion::common::utils::take_function_args;
-use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::common::{Result, exec_err};
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -99,12 +100,14 @@ impl ScalarUDFImpl for Scaled {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [spans, numbers] = take_function_args(self.name(), args.args)?;
-        let is_one =
-            matches!((&spans, &numbers), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let rows = if is_one { 1 } else { args.number_rows };
-        let spans = cast(&spans.into_array(rows)?, &INTERVAL)?;
-        let numbers = cast(&numbers.into_array(rows)?, &DataType::Float64)?;
+        make_scalar_function(|args| self.scaled(args), Vec::new())(&args.args)
+    }
+}
+
+impl Scaled {
+    fn scaled(&self, args: &[ArrayRef]) -> Result<ArrayRef> {
+        let [spans, numbers] = take_function_args(self.name(), args)?;
+        let (spans, numbers) = (cast(spans, &INTERVAL)?, cast(numbers, &DataType::Float64)?);
         let numbers = numbers.as_primitive::<Float64Type>();
         let pairs = spans.as_primitive::<IntervalMonthDayNanoType>().iter().zip(numbers);
         let scaled = pairs.map(|(span, number)| {
@@ -118,11 +121,7 @@ impl ScalarUDFImpl for Scaled {
                 exec_err!("an interval is longer than there is room for")
             }
         });
-        let scaled: ArrayRef = Arc::new(scaled.collect::<Result<IntervalMonthDayNanoArray>>()?);
-        if is_one {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&scaled, 0)?));
-        }
-        Ok(ColumnarValue::Array(scaled))
+        Ok(Arc::new(scaled.collect::<Result<IntervalMonthDayNanoArray>>()?))
     }
 }
 

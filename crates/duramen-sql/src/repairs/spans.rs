@@ -1,23 +1,19 @@
 //! Where the span begins that a time is in, in all years: `date_trunc(span, time)`, and
 //! `date_bin(stride, time, origin)`.
 
-use std::sync::Arc;
-
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, PrimitiveArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    ArrowTimestampType, DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
-    IntervalUnit, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType,
+    DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::common::utils::take_function_args;
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err, plan_err};
+use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use jiff::civil::{Date, DateTime, date};
 use jiff::{SignedDuration, ToSpan};
 
 use super::times::word;
-use super::{given, is_one};
 use crate::zones;
 
 const SECOND: i64 = 1_000_000;
@@ -125,49 +121,34 @@ pub(super) fn begin(
     if !zone.as_deref().is_none_or(|zone| matches!(zone, zones::UTC | "+00:00")) {
         return inner(args);
     }
-    let is_one = is_one(&args.args);
-    let times = times.to_array(if is_one { 1 } else { args.number_rows })?;
-    match unit {
-        TimeUnit::Second => given(&begun::<TimestampSecondType>(&times, span, 1)?, is_one),
-        TimeUnit::Millisecond => {
-            given(&begun::<TimestampMillisecondType>(&times, span, 1_000)?, is_one)
-        }
-        TimeUnit::Microsecond => {
-            given(&begun::<TimestampMicrosecondType>(&times, span, SECOND)?, is_one)
-        }
-        TimeUnit::Nanosecond => {
-            given(&begun::<TimestampNanosecondType>(&times, span, 1_000 * SECOND)?, is_one)
-        }
-    }
+    let (unit, kind) = (nanos(unit), times.data_type());
+    let begun = |args: &[ArrayRef]| {
+        let [_, times] = take_function_args("date_trunc", args)?;
+        Ok(cast(&begun(times, span, unit)?, &kind)?)
+    };
+    make_scalar_function(begun, Vec::new())(&args.args)
 }
 
-/// Of times of which so many are a second.
-fn begun<T: ArrowTimestampType>(
-    times: &ArrayRef,
-    span: Span,
-    second: i64,
-) -> Result<PrimitiveArray<T>> {
-    let times = times.as_primitive::<T>();
-    let zone: Option<Arc<str>> = times.timezone().map(Into::into);
-    let made: PrimitiveArray<T> = if let Span::Micros(micros) = span {
-        // What is shorter than a unit is where it is.
-        let width = (i128::from(micros) * i128::from(second) / i128::from(SECOND)).max(1);
-        let width = i64::try_from(width).unwrap_or(i64::MAX);
-        times.unary_opt(|time| time.checked_sub(time.rem_euclid(width)))
-    } else {
-        let day_width = 86_400 * second;
-        let begin = |time: i64| {
-            let days = i32::try_from(time.div_euclid(day_width)).ok()?;
-            let day = EPOCH.checked_add(SignedDuration::from_hours(24 * i64::from(days))).ok()?;
-            let days = span.first(day)?.since(EPOCH).ok()?.get_days();
-            i64::from(days).checked_mul(day_width)
-        };
-        times.unary_opt(begin)
+/// Of times in units of so many nanoseconds.
+fn begun(times: &ArrayRef, span: Span, unit_ns: i64) -> Result<Int64Array> {
+    let times = cast(times, &DataType::Int64)?;
+    let times = times.as_primitive::<Int64Type>();
+    let day_width = DAY_NS / unit_ns;
+    let begin = |time: i64| {
+        if let Span::Micros(micros) = span {
+            // What is shorter than a unit is where it is.
+            return time.checked_sub(time.rem_euclid((micros * 1_000 / unit_ns).max(1)));
+        }
+        let days = i32::try_from(time.div_euclid(day_width)).ok()?;
+        let day = EPOCH.checked_add(SignedDuration::from_hours(24 * i64::from(days))).ok()?;
+        let days = span.first(day)?.since(EPOCH).ok()?.get_days();
+        i64::from(days).checked_mul(day_width)
     };
+    let made: Int64Array = times.unary_opt(begin);
     if made.null_count() > times.null_count() {
         return Err(exec_datafusion_err!("a time is beyond the years that can be truncated"));
     }
-    Ok(made.with_timezone_opt(zone))
+    Ok(made)
 }
 
 /// How far a bin is from the next one.
@@ -234,30 +215,31 @@ pub(super) fn bin(
     args: ScalarFunctionArgs,
     inner: impl Fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
 ) -> Result<ColumnarValue> {
-    let [stride, times, origin @ ..] = args.args.as_slice() else { return inner(args) };
+    let [_, times, ..] = args.args.as_slice() else { return inner(args) };
     let DataType::Timestamp(unit, _) = times.data_type() else { return inner(args) };
-    let is_one = is_one(&args.args);
-    let rows = if is_one { 1 } else { args.number_rows };
-    let (strides, times) = (stride.to_array(rows)?, times.to_array(rows)?);
-    let origins = match origin {
-        [origin, ..] => origin.to_array(rows)?,
-        [] => ScalarValue::Int64(Some(0)).to_array_of_size(rows)?,
-    };
-    let made = in_bins(&strides, &times, &origins, nanos(unit))?;
-    given(&cast(&made, times.data_type())?, is_one)
+    let (unit, kind) = (i128::from(nanos(unit)), times.data_type());
+    let made =
+        |args: &[ArrayRef]| Ok(cast(&in_bins(&args[0], &args[1], args.get(2), unit)?, &kind)?);
+    make_scalar_function(made, Vec::new())(&args.args)
 }
 
+/// Of times in units of so many nanoseconds, in bins from the origins or 1970 on.
 fn in_bins(
     strides: &ArrayRef,
     times: &ArrayRef,
-    origins: &ArrayRef,
+    origins: Option<&ArrayRef>,
     unit_ns: i128,
 ) -> Result<Int64Array> {
     let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
-    let (times, origins) = (cast(times, &DataType::Int64)?, cast(origins, &DataType::Int64)?);
-    let (times, origins) = (times.as_primitive::<Int64Type>(), origins.as_primitive::<Int64Type>());
-    let rows = times.iter().zip(origins).zip(strides);
-    let bins = rows.map(|((time, origin), stride)| {
+    let times = cast(times, &DataType::Int64)?;
+    let origins = origins.map(|origins| cast(origins, &DataType::Int64)).transpose()?;
+    let origins = origins.as_ref().map(AsArray::as_primitive::<Int64Type>);
+    let rows = times.as_primitive::<Int64Type>().iter().zip(strides).enumerate();
+    let bins = rows.map(|(row, (time, stride))| {
+        let origin = match origins {
+            Some(origins) => origins.is_valid(row).then(|| origins.value(row)),
+            None => Some(0),
+        };
         let (Some(time), Some(origin), Some(stride)) = (time, origin, stride) else {
             return Ok(None);
         };
@@ -270,7 +252,7 @@ fn in_bins(
 }
 
 /// How many nanoseconds a unit has.
-fn nanos(unit: TimeUnit) -> i128 {
+fn nanos(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1_000_000_000,
         TimeUnit::Millisecond => 1_000_000,

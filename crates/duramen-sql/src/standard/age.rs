@@ -8,7 +8,8 @@ use datafusion::arrow::datatypes::{
     DataType, Int32Type, IntervalMonthDayNano, IntervalUnit, TimestampMicrosecondType,
 };
 use datafusion::common::utils::take_function_args;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::scalar_doc_sections::DOC_SECTION_DATETIME;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -66,23 +67,20 @@ impl ScalarUDFImpl for Age {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [later, earlier] = take_function_args(self.name(), args.args)?;
-        let is_one =
-            matches!((&later, &earlier), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let rows = if is_one { 1 } else { args.number_rows };
-        let (later, earlier) =
-            (Times::of(&later.to_array(rows)?)?, Times::of(&earlier.to_array(rows)?)?);
-        let ages: IntervalMonthDayNanoArray =
-            (0..rows).map(|row| Some(age(later.get(row)?, earlier.get(row)?))).collect();
-        if is_one {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&ages, 0)?));
-        }
-        Ok(ColumnarValue::Array(Arc::new(ages)))
+        make_scalar_function(ages, Vec::new())(&args.args)
     }
 
     fn documentation(&self) -> Option<&Documentation> {
         Some(&DOCUMENTATION)
     }
+}
+
+fn ages(times: &[ArrayRef]) -> Result<ArrayRef> {
+    let [later, earlier] = take_function_args("age", times)?;
+    let rows = later.len();
+    let (later, earlier) = (Times::of(later)?, Times::of(earlier)?);
+    let ages = (0..rows).map(|row| Some(age(later.get(row)?, earlier.get(row)?)));
+    Ok(Arc::new(ages.collect::<IntervalMonthDayNanoArray>()))
 }
 
 fn take_two(kinds: &[DataType]) -> Result<&[DataType; 2]> {

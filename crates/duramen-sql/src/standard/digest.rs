@@ -7,7 +7,8 @@ use datafusion::arrow::array::{ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::utils::take_function_args;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::scalar_doc_sections::DOC_SECTION_HASHING;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -83,16 +84,13 @@ impl ScalarUDFImpl for Digest {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [texts] = take_function_args(self.name(), args.args)?;
-        let is_one = matches!(texts, ColumnarValue::Scalar(_));
-        let texts = texts.to_array(if is_one { 1 } else { args.number_rows })?;
-        let texts = cast(&texts, &DataType::BinaryView)?;
-        let digests = texts.as_binary_view().iter().map(|text| Some(self.algorithm.of(text?)));
-        let digests: ArrayRef = Arc::new(digests.collect::<StringArray>());
-        if is_one {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&digests, 0)?));
-        }
-        Ok(ColumnarValue::Array(digests))
+        let digests = |texts: &[ArrayRef]| {
+            let [texts] = take_function_args(self.name(), texts)?;
+            let texts = cast(texts, &DataType::BinaryView)?;
+            let digests = texts.as_binary_view().iter().map(|text| Some(self.algorithm.of(text?)));
+            Ok(Arc::new(digests.collect::<StringArray>()) as ArrayRef)
+        };
+        make_scalar_function(digests, Vec::new())(&args.args)
     }
 
     fn documentation(&self) -> Option<&Documentation> {
