@@ -5,8 +5,8 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread, available_parallelism};
 use std::time::Duration;
@@ -547,8 +547,10 @@ fn start() -> std::io::Result<Runtime> {
         .build()
 }
 
+/// How many threads run at once; to ask the system takes longer than a short query.
 pub(crate) fn threads() -> usize {
-    available_parallelism().map_or(1, usize::from)
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| available_parallelism().map_or(1, usize::from))
 }
 
 pub(crate) fn defect() -> Error {

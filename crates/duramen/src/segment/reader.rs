@@ -27,6 +27,9 @@ use crate::{Error, ErrorKind, Result};
 /// So many bytes more in one read take about as long as a read of their own.
 const READ_BYTES: u64 = 32 << 10;
 
+/// The same of a look-up in a block that was read before.
+const LOOK_UP_BYTES: u64 = 1 << 10;
+
 /// A segment open for reading. Whoever holds it can read it, whatever became of its name.
 #[derive(Debug)]
 pub(crate) struct Segment {
@@ -36,8 +39,8 @@ pub(crate) struct Segment {
     footer: Footer,
     index: OnceLock<Index>,
     filter: OnceLock<Filter>,
-    /// About as many bytes as look-ups read without it.
-    unfiltered: AtomicU64,
+    /// About as many bytes as look-ups read in vain without it.
+    vain_bytes: AtomicU64,
     /// The device of a database that may give the segment up: its manifest tells whether it did.
     database: Option<Arc<dyn Device>>,
 }
@@ -87,7 +90,7 @@ impl Segment {
             footer,
             index: OnceLock::new(),
             filter: OnceLock::new(),
-            unfiltered: AtomicU64::new(0),
+            vain_bytes: AtomicU64::new(0),
             database: None,
         }))
     }
@@ -163,22 +166,23 @@ impl Segment {
             return Ok(filter.may_have(tree));
         }
         let of_tree = prefix.get(..TREE_PREFIX_BYTES).unwrap_or(prefix);
-        Ok(self.index()?.has_fence(of_tree) || self.may_have_unfiltered(prefix, tree)?)
+        if self.index()?.has_fence(of_tree) {
+            return Ok(true);
+        }
+        // A tree without a fence is seldom there, and its scan looks at one block.
+        self.vain_bytes.fetch_add(LOOK_UP_BYTES, Ordering::Relaxed);
+        self.may_have_unfiltered(prefix, tree)
     }
 
     /// The same before the filter is read: of many small cells it is as large as thousands of their
-    /// blocks, and first look-ups need a few.
+    /// blocks, and it tells nothing to look-ups of what is there.
     #[cold]
     fn may_have_unfiltered(&self, begin: &[u8], hash: KeyHash) -> Result<bool> {
-        let index = self.index()?;
-        if !index.is_among_keys(begin) {
+        if !self.index()?.is_among_keys(begin) {
             return Ok(false);
         }
-        let block = index.get(index.block_for(begin).unwrap_or(0));
-        let block = block.map_or(0, |(entry, _)| entry.block.length.get());
-        let bytes = READ_BYTES.saturating_add(block.into());
-        let before = self.unfiltered.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) < self.footer.filter.length.get().into() {
+        let bytes = self.vain_bytes.load(Ordering::Relaxed).saturating_add(READ_BYTES);
+        if bytes < self.footer.filter.length.get().into() {
             return Ok(true);
         }
         let filter = self.read_filter()?;
@@ -194,7 +198,9 @@ impl Segment {
             return Ok(None);
         }
         let key_of_block = BlockKey { segment: self.info.number, block };
-        let found = cache.get_or_insert_with(&key_of_block, || {
+        let mut bytes = LOOK_UP_BYTES;
+        let cached = cache.get_or_insert_with(&key_of_block, || {
+            bytes = READ_BYTES.saturating_add(entry.block.length.get().into());
             let kept = self.read_kept(&entry.block, BlockKind::Cells)?;
             let short = kept.short_cells();
             Ok(match short.filter(|short| short.len() == usize::from(entry.cells.get())) {
@@ -202,13 +208,17 @@ impl Segment {
                 None => CachedBlock::Cells(self.cells_of(kept, &entry)?),
             })
         })?;
-        match found {
-            CachedBlock::Cells(cells) => Ok(cells.find(key).map(|slot| cells.cell(slot))),
+        let found = match cached {
+            CachedBlock::Cells(cells) => cells.find(key).map(|slot| cells.cell(slot)),
             CachedBlock::Short(short) => {
                 let found = short.find(key).map_err(|_| self.not_shortened(&entry))?;
-                Ok(found.map(|cell| Bytes::copy_from_slice(&cell)))
+                found.map(|cell| Bytes::copy_from_slice(&cell))
             }
+        };
+        if found.is_none() && self.filter.get().is_none() {
+            self.vain_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
+        Ok(found)
     }
 
     /// Where the cell with the greatest key at or before `key` is.
