@@ -332,7 +332,7 @@ impl Snapshot {
 }
 
 /// A commit of changes to one collection.
-fn commit(
+pub(crate) fn commit(
     collection: &Collection,
     options: &CommitOptions,
     change: impl FnOnce(&mut crate::Transaction, &str) -> Result<()>,

@@ -29,7 +29,9 @@ mod rules;
 mod series;
 
 pub use isolation::TransactOptions;
-pub(crate) use records::{StagedVersion, check_versions, count_of, read_departed, record_tape};
+pub(crate) use records::{
+    Members, StagedVersion, check_versions, count_of, read_departed, record_tape,
+};
 
 /// Changes that are staged one by one, seen by this transaction alone, and committed together.
 /// Dropped without a commit, it is rolled back.

@@ -5,12 +5,13 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::collection::{Collection, Filter, Key, KeyKind, Query, Saved, ScanOptions};
+use crate::collection::{Collection, Filter, Key, KeyKind, Query, Saved, ScanOptions, commit};
 use crate::database::{Database, DatabaseSnapshot};
 use crate::document::Outcome;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::revision::{Micros, Revision};
+use crate::transaction::Members;
 
 mod coding;
 mod finite;
@@ -369,12 +370,13 @@ impl<R: TypedRecord> TypedCollection<R> {
         let saved = match (R::VERSION_MEMBER, value.version()) {
             (None, _) => self.put(value, options)?,
             (Some(_), 0) => self.insert(value, options)?,
-            (Some(_), version) => self.collection.update(
-                value.key(),
-                version,
-                coding::encode(value, self.collection.name())?,
-                options,
-            )?,
+            (Some(_), version) => {
+                let (key, json) = self.stored(value)?;
+                self.collection.save(&key, options, |transaction, name| {
+                    transaction.expect_record(name, &key, version)?;
+                    transaction.put_value(name, &key, json.as_bytes())
+                })?
+            }
         };
         value.set_version(saved.version);
         Ok(saved)
@@ -382,14 +384,17 @@ impl<R: TypedRecord> TypedCollection<R> {
 
     /// Adds a value; `Conflict` if there is a record with its key.
     pub fn insert(&self, value: &R, options: &CommitOptions) -> Result<Saved> {
-        let json = coding::encode(value, self.collection.name())?;
-        self.collection.insert(value.key(), json, options)
+        let (key, json) = self.stored(value)?;
+        self.collection.insert(key, json, options)
     }
 
-    /// Adds a value, or saves it over what has its key, whatever version that is.
+    /// Adds a value, or saves it over what has its key, whatever version that is. Nothing differs
+    /// where only members come in another order, as those of a hash map do.
     pub fn put(&self, value: &R, options: &CommitOptions) -> Result<Saved> {
-        let json = coding::encode(value, self.collection.name())?;
-        self.collection.put(value.key(), json, options)
+        let (key, json) = self.stored(value)?;
+        self.collection.save(&key, options, |transaction, name| {
+            transaction.put_value(name, &key, json.as_bytes())
+        })
     }
 
     /// Saves any number of values in one commit, all or none.
@@ -401,9 +406,15 @@ impl<R: TypedRecord> TypedCollection<R> {
     where
         R: 'r,
     {
-        let encode = |value: &R| Ok((value.key(), coding::encode(value, self.collection.name())?));
-        let records = values.into_iter().map(encode).collect::<Result<Vec<_>>>()?;
-        self.collection.put_many(records, options)
+        let records = values.into_iter().map(|value| self.stored(value));
+        let records = records.collect::<Result<Vec<_>>>()?;
+        commit(&self.collection, options, |transaction, name| {
+            transaction.put_records(name, records.into_iter(), Members::InAnyOrder)
+        })
+    }
+
+    fn stored(&self, value: &R) -> Result<(Key, String)> {
+        Ok((value.key().into(), coding::encode(value, self.collection.name())?))
     }
 
     /// Deletes the record with a key; whether there was one.

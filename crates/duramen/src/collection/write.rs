@@ -4,7 +4,7 @@ use super::{Collection, Key, commit};
 use crate::document::Outcome;
 use crate::engine::options::CommitOptions;
 use crate::error::Result;
-use crate::transaction::{StagedVersion, record_tape};
+use crate::transaction::{Members, StagedVersion, record_tape};
 
 /// What saving a record did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Collection {
     {
         commit(self, options, |transaction, name| {
             let records = records.into_iter().map(|(key, json)| (key.into(), json));
-            transaction.put_records(name, records)
+            transaction.put_records(name, records, Members::InOrder)
         })
     }
 
@@ -133,7 +133,7 @@ impl Collection {
         Ok(deleted)
     }
 
-    fn save(
+    pub(crate) fn save(
         &self,
         key: &Key,
         options: &CommitOptions,

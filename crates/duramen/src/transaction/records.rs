@@ -8,6 +8,7 @@ use crate::columns::{ColumnField, Columns};
 use crate::document::Document;
 use crate::engine::catalogue::no_document;
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::equality::are_equal;
 use crate::json::{Item, JsonPointer, ParseOptions, Tape, TapeIndex};
 use crate::key_text::DIGITS;
 use crate::limits::RECORD_VERSION_MAX;
@@ -27,6 +28,15 @@ pub(crate) struct StagedVersion {
     pub(crate) before: u64,
     /// What it gets with the commit if it is what differs.
     pub(crate) changed: u64,
+}
+
+/// Whether another order of its members, or of those of objects in it, makes a record another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Members {
+    InOrder,
+    /// Those of a hash map come in another one each time that it is made.
+    #[cfg_attr(not(feature = "typed"), expect(dead_code, reason = "JSON has an order"))]
+    InAnyOrder,
 }
 
 /// # Changing records
@@ -65,7 +75,7 @@ impl Transaction {
         }
         let text = self.put_kind(name)?.text_of(key)?;
         let writer = self.any_writer(name)?;
-        let Some(record) = present(writer, &text)? else { return Ok(None) };
+        let Some(record) = present(writer, &*text)? else { return Ok(None) };
         let mut json = Vec::new();
         writer.tree.append_json((record, writer.revision), &Format::default(), &mut json)?;
         let json = String::from_utf8_lossy(&json).into_owned();
@@ -112,11 +122,18 @@ impl Transaction {
         self.change_collection(name, |writer| put(writer, (key, &text), json))
     }
 
+    /// The same of a value that is what it is in any order of its members.
+    #[cfg(feature = "typed")]
+    pub(crate) fn put_value(&mut self, name: &str, key: &Key, json: &[u8]) -> Result<()> {
+        self.put_records(name, std::iter::once((key.clone(), json)), Members::InAnyOrder)
+    }
+
     /// Adds any number of records or saves other values of them.
     pub(crate) fn put_records<J: AsRef<[u8]>>(
         &mut self,
         name: &str,
         records: impl Iterator<Item = (Key, J)>,
+        members: Members,
     ) -> Result<()> {
         let mut records = records.peekable();
         if records.peek().is_none() {
@@ -127,8 +144,10 @@ impl Transaction {
             let mut puts = None;
             for (key, json) in records {
                 let (name, mut digits) = (kind.name_of(&key)?, [0; DIGITS]);
-                let key = (&key, name.bytes(&mut digits));
-                put_next((writer, &mut puts), key, json.as_ref())?;
+                let (key, json) = ((&key, name.bytes(&mut digits)), json.as_ref());
+                if members == Members::InOrder || !is_reordered(writer, key, json)? {
+                    put_next((writer, &mut puts), key, json)?;
+                }
             }
             puts.map_or(Ok(()), RecordPuts::finish)
         })
@@ -213,7 +232,10 @@ impl Transaction {
                 let ordinal = ahead.get(at).copied().flatten();
                 let found = ordinal.map(|ordinal| writer.record_at(ordinal)).transpose()?.flatten();
                 // It may have come since, or for the first time.
-                records.extend(found.map_or_else(|| writer.record(text), |found| Ok(Some(found)))?);
+                records.extend(
+                    found
+                        .map_or_else(|| writer.record(text.as_bytes()), |found| Ok(Some(found)))?,
+                );
             }
             records.sort_unstable();
             records.dedup();
@@ -228,7 +250,7 @@ impl Transaction {
     pub(crate) fn staged_version(&mut self, name: &str, key: &Key) -> Result<StagedVersion> {
         let text = self.put_kind(name)?.text_of(key)?;
         let writer = self.any_writer(name)?;
-        let Some(record) = present(writer, &text)? else { return Ok(StagedVersion::default()) };
+        let Some(record) = present(writer, &*text)? else { return Ok(StagedVersion::default()) };
         if writer.is_born(record) {
             return Ok(StagedVersion { before: 0, changed: 1 });
         }
@@ -348,6 +370,19 @@ fn put_next<'w>(
     puts.put(text, &tape, tape.root())
 }
 
+/// Whether a record that is there and a value differ, and in the order of members alone.
+fn is_reordered(writer: &Writer, (key, text): (&Key, &[u8]), json: &[u8]) -> Result<bool> {
+    let Some(record) = present(writer, text)? else { return Ok(false) };
+    let mut stored = Vec::new();
+    writer.tree.append_json((record, writer.revision), &Format::default(), &mut stored)?;
+    // What is the same in another order is as long.
+    if stored.len() != json.len() || stored == json {
+        return Ok(false);
+    }
+    let (stored, given) = (Tape::parse(&stored, ParseOptions::default())?, record_tape(key, json)?);
+    Ok(are_equal((&stored, stored.root()), (&given, given.root())))
+}
+
 /// The text of a record; `Invalid` if it is none.
 pub(crate) fn record_tape<'t>(key: &Key, json: &'t [u8]) -> Result<Tape<'t>> {
     let context = |error: Error| error.in_context(format!("record {key}"));
@@ -361,7 +396,7 @@ pub(crate) fn record_tape<'t>(key: &Key, json: &'t [u8]) -> Result<Tape<'t>> {
 }
 
 /// A record that is there: in a deleted collection none is.
-fn present(writer: &Writer, key: &str) -> Result<Option<NodeId>> {
+fn present(writer: &Writer, key: impl AsRef<[u8]>) -> Result<Option<NodeId>> {
     if writer.deleted()?.is_some() { Ok(None) } else { writer.record(key) }
 }
 

@@ -378,9 +378,9 @@ impl Writer {
     }
 
     /// The record with a key, as staged.
-    pub(crate) fn record(&self, key: &str) -> Result<Option<NodeId>> {
+    pub(crate) fn record(&self, key: impl AsRef<[u8]>) -> Result<Option<NodeId>> {
         let Some(path) = self.tree.data.read().schema.path(ROOT).entry else { return Ok(None) };
-        let Some(ordinal) = self.entry(node(ROOT, 0), path, key.as_bytes())? else {
+        let Some(ordinal) = self.entry(node(ROOT, 0), path, key.as_ref())? else {
             return Ok(None);
         };
         let record = node(path, ordinal);

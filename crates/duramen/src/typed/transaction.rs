@@ -117,7 +117,8 @@ impl<R: TypedRecord> TypedTransaction<'_, R> {
             (Some(_), 0) => self.insert(value),
             (Some(_), version) => {
                 let (key, json) = self.stored(value)?;
-                self.transaction.update_record(self.collection, &key, version, json.as_bytes())
+                self.transaction.expect_record(self.collection, &key, version)?;
+                self.transaction.put_value(self.collection, &key, json.as_bytes())
             }
         }
     }
@@ -131,7 +132,7 @@ impl<R: TypedRecord> TypedTransaction<'_, R> {
     /// Adds a value, or saves it over what has its key, whatever version that is.
     pub fn put(&mut self, value: &R) -> Result<()> {
         let (key, json) = self.stored(value)?;
-        self.transaction.put_record(self.collection, &key, json.as_bytes())
+        self.transaction.put_value(self.collection, &key, json.as_bytes())
     }
 
     /// Deletes the record with a key; whether there was one.

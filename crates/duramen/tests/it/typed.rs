@@ -1,5 +1,7 @@
 //! Collections of values of Rust types.
 
+use std::collections::HashMap;
+
 use duramen::{
     CommitOptions, Database, ErrorKind, Filter, IndexDeclaration, IndexDefinition, KeyKind, Query,
     Record, RecordKey, Revision, ScanOptions, TypedCollection, TypedRecord,
@@ -372,4 +374,54 @@ fn types_with_parameters_are_records() {
     assert_eq!(numbers.get(&3).unwrap(), Some(one));
     let texts = db.create_typed_collection::<Tagged<String, (), 7>>("texts").unwrap();
     assert_eq!(texts.collection().key_kind(), KeyKind::Text);
+}
+
+/// A hash map, with what is around it.
+#[derive(Debug, Clone, PartialEq, Record, Serialize, Deserialize)]
+struct Stock {
+    #[record(key)]
+    shop: String,
+    #[record(version)]
+    version: u64,
+    shelves: Vec<HashMap<String, u32>>,
+    #[serde(flatten)]
+    rest: HashMap<String, u32>,
+}
+
+/// Each time that a value was read and saved its hash maps were in another order, which was another
+/// version.
+#[test]
+fn a_value_whose_members_come_in_another_order_is_the_same_one() {
+    let db = Database::memory().unwrap();
+    let stocks = db.create_typed_collection::<Stock>("stocks").unwrap();
+    let map = |from: u32| (from..from + 20).map(|n| (format!("n{n}"), n)).collect();
+    let new = Stock { shop: "a".into(), version: 0, shelves: vec![map(0), map(1)], rest: map(7) };
+    let mut stock = new.clone();
+    stocks.save(&mut stock, &how()).unwrap();
+    let read = || stocks.get(&"a".to_owned()).unwrap().unwrap();
+    for _ in 0..5 {
+        let mut again = read();
+        assert_eq!(again, stock);
+        assert!(!stocks.save(&mut again, &how()).unwrap().outcome.is_committed());
+        assert!(!stocks.put(&read(), &how()).unwrap().outcome.is_committed());
+        assert!(!stocks.put_many([&read(), &read()], &how()).unwrap().is_committed());
+        let mut transaction = db.transaction();
+        transaction.typed(&stocks).save(&read()).unwrap();
+        transaction.typed(&stocks).put(&read()).unwrap();
+        assert_eq!(transaction.commit(&how()).unwrap().revisions, []);
+    }
+    stock.shelves[1].insert("n1".to_owned(), 2);
+    stocks.save(&mut stock, &how()).unwrap();
+    assert_eq!((stock.version, read()), (2, stock.clone()));
+    // In one commit the last value counts, also where it is the one that was there before.
+    let mut other = read();
+    other.rest.clear();
+    stocks.put_many([&other, &read()], &how()).unwrap();
+    assert_eq!(read().rest, stock.rest);
+    // Of JSON the order is a part.
+    let before = stocks.collection().get("a").unwrap().unwrap();
+    let both = [r#"{"shelves":[],"shop":"a"}"#, r#"{"shop":"a","shelves":[]}"#];
+    for (json, version) in both.into_iter().zip(before.version + 1..) {
+        assert_eq!(stocks.collection().put("a", json, &how()).unwrap().version, version);
+    }
 }
