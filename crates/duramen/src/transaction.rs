@@ -17,6 +17,7 @@ use crate::tree::cell_key::TreeId;
 use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
 use isolation::Base;
+use written::WrittenSeries;
 
 mod bulk;
 mod edits;
@@ -27,6 +28,7 @@ mod read_set;
 mod records;
 mod rules;
 mod series;
+mod written;
 
 pub use isolation::TransactOptions;
 pub(crate) use records::{
@@ -58,8 +60,8 @@ pub struct Transaction {
     names: BTreeMap<String, TreeId>,
     /// What is staged of the points of series.
     points: SeriesChanges,
-    /// Points among those that come later than they are kept.
-    unkept: Vec<(String, u64)>,
+    /// The series that these are of.
+    written: WrittenSeries,
     /// A change failed half done: what is staged is of no use.
     is_broken: bool,
     aim: Aim,
@@ -119,7 +121,7 @@ impl Transaction {
             writers,
             names,
             points: SeriesChanges::default(),
-            unkept: Vec::new(),
+            written: WrittenSeries::default(),
             is_broken: false,
             aim: Aim::Nothing,
             keeps_unchanged: false,
@@ -255,7 +257,9 @@ impl Transaction {
             return Ok(Committed::default());
         }
         self.check_timestamp(options.timestamp)?;
+        self.check_written_series()?;
         let changes_series = self.prepare_series(&changes)?;
+        let unkept = self.written.count_unkept(&changes, self.engine.now());
         let prepare = || {
             let facts = Facts { is_loaded: self.aim == Aim::Loading, ..Facts::of(options) };
             let prepared = Prepared::new(self.writers.values().collect(), facts);
@@ -277,7 +281,7 @@ impl Transaction {
             self.engine.staging.catalogue_changed();
         }
         let (sequence, timestamp) = (ticket.sequence, ticket.timestamp);
-        Ok(Committed { revisions, sequence, timestamp, unkept: std::mem::take(&mut self.unkept) })
+        Ok(Committed { revisions, sequence, timestamp, unkept })
     }
 
     /// Changes a tree. A change that fails before it has staged anything leaves the transaction as

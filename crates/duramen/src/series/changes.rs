@@ -110,6 +110,11 @@ impl SeriesChanges {
         self.series.iter().map(|(&series, change)| (series, change))
     }
 
+    /// What is appended to a series.
+    pub(crate) fn points(&self, series: TreeId) -> Option<&Points> {
+        self.series.get(&series)?.points.as_deref()
+    }
+
     /// Adds points of the type of a series, which gives up some precision if that is said.
     pub(crate) fn append(
         &mut self,

@@ -159,8 +159,11 @@ impl Transaction {
             base.lost = Some(id);
         }
         let name = self.names.iter().find(|&(_, &other)| other == id);
-        let what =
-            name.map_or("the names of documents".to_owned(), |(name, _)| format!("{name:?}"));
+        let what = match name {
+            Some((name, _)) => format!("{name:?}"),
+            None if id == TreeId::SERIES => "the series".to_owned(),
+            None => "the names of documents".to_owned(),
+        };
         let reads = self.base.as_ref().and_then(|base| base.reads.as_ref());
         let how = if reads.is_some_and(|reads| reads.is_too_much(id)) {
             ", of which it read more than is told apart: retry, or read less of it at once"
@@ -203,7 +206,11 @@ impl Transaction {
         if let Some(base) = &mut self.base {
             base.reads = Some(reads);
         }
-        changed?.map_or(Ok(()), |id| Err(self.lose(id)))
+        let changed = match changed? {
+            None if self.lost_series()?.is_some() => Some(TreeId::SERIES),
+            changed => changed,
+        };
+        changed.map_or(Ok(()), |id| Err(self.lose(id)))
     }
 
     /// The first tree of which something that was read is no longer so. Nobody changes any of the
@@ -279,6 +286,13 @@ impl Transaction {
     pub(super) fn note_name(&mut self, name: &str, stood: Option<TreeId>) {
         if let Some(reads) = self.reads() {
             reads.note_name(name, stood);
+        }
+    }
+
+    /// Notes that the catalogue of the series was asked.
+    pub(super) fn note_series(&mut self) {
+        if let Some(reads) = self.reads() {
+            reads.note_all(TreeId::SERIES);
         }
     }
 

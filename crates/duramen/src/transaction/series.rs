@@ -172,6 +172,7 @@ impl Transaction {
         let info = SeriesInfo { name: to.to_owned(), changed, ..before.clone() };
         let writer = self.take(TreeId::SERIES)?;
         let renamed = writer.remove_series(&before).and_then(|()| writer.put_series(&info));
+        self.written.rename(&info);
         self.note(renamed)
     }
 
@@ -187,6 +188,7 @@ impl Transaction {
         if before.definition.has_tiers() {
             removed = removed.and_then(|()| writer.put_dropped_series(&before));
         }
+        self.written.forget(before.number);
         self.note(removed)
     }
 
@@ -241,24 +243,21 @@ impl Transaction {
             done = done.and_then(|()| writer.put_dropped_series(&SeriesInfo::purged(*number, now)));
         }
         self.note(done)?;
+        purged.iter().for_each(|series| self.written.forget(*series));
         Ok(purged.len() as u64)
     }
 
     /// Appends points to a series, in any order of their times: where there is a point of that
     /// time, the new one takes its place. `NotFound` if there is no such series, `Invalid` if
     /// they are of another type. Those that are older than the series keeps them are counted in
-    /// [`Committed::unkept`](crate::Committed::unkept).
+    /// [`Committed::unkept`](crate::Committed::unkept). If another commit deletes the series, or
+    /// gives it another name, before this one is made, that is a `Conflict` then.
     pub fn append_points(&mut self, name: &str, points: &Points) -> Result<()> {
-        let info = self.series_info(name)?;
+        let (info, revision) = self.find_series(name)?;
         series::check_type(&info, points)?;
         self.aim = Aim::Adding;
         self.points.append(info.number, Cow::Borrowed(points), info.definition.lossy)?;
-        let unkept = info.definition.count_unkept(points.times(), self.engine.now());
-        match self.unkept.iter_mut().find(|(known, _)| known == name) {
-            Some((_, count)) => *count += unkept,
-            None if unkept > 0 => self.unkept.push((name.to_owned(), unkept)),
-            None => {}
-        }
+        self.written.note(info, revision);
         Ok(())
     }
 
@@ -268,20 +267,28 @@ impl Transaction {
         name: &str,
         span: impl std::ops::RangeBounds<crate::Micros>,
     ) -> Result<()> {
-        let info = self.series_info(name)?;
+        let (info, revision) = self.find_series(name)?;
         if let Some(span) = TimeSpan::of(&span) {
             self.aim = Aim::Adding;
             self.points.delete(info.number, span);
+            self.written.note(info, revision);
         }
         Ok(())
     }
 
     /// What the catalogue says of a series, as this transaction has it.
     pub fn series_info(&mut self, name: &str) -> Result<SeriesInfo> {
+        Ok(self.find_series(name)?.0)
+    }
+
+    /// The same, and the revision of the catalogue that says it.
+    fn find_series(&mut self, name: &str) -> Result<(SeriesInfo, u32)> {
         check_name(name)?;
         self.engine.journal()?;
+        self.note_series();
         let (tags, revision) = self.series_tags_now()?;
-        tags::find(&tags, name, revision)?.ok_or_else(|| self.no_series(name))
+        let found = tags::find(&tags, name, revision)?.ok_or_else(|| self.no_series(name))?;
+        Ok((found, revision))
     }
 
     /// Has the database ready for a commit that does something to series; whether it changes their

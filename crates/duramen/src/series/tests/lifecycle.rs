@@ -1,7 +1,8 @@
 //! Making, finding, renaming and deleting series.
 
 use crate::{
-    CommitOptions, Database, ErrorKind, Micros, Points, SeriesDefinition, SeriesFilter, ValueType,
+    CommitOptions, Database, ErrorKind, Micros, Points, SeriesDefinition, SeriesFilter,
+    TransactOptions, Transaction, ValueType,
 };
 
 fn plain(value_type: ValueType) -> SeriesDefinition {
@@ -171,4 +172,109 @@ fn a_series_is_read_as_of_any_time_wherever_its_commits_are() {
     }
     assert_eq!(points(i64::MAX).unwrap().len(), 40);
     assert_eq!(points(i64::MIN).unwrap().len(), 0);
+}
+
+/// Its points were committed under a number that no name leads to, and nobody was told.
+#[test]
+fn a_transaction_does_not_write_points_of_a_series_that_went_meanwhile() {
+    let (db, how) = (Database::memory().unwrap(), CommitOptions::default());
+    let mut points = Points::new(ValueType::I64);
+    points.push(Micros(1), 1, crate::Quality::GOOD).unwrap();
+    let begin = |name: &str| {
+        db.create_series(name, &plain(ValueType::I64)).unwrap();
+        let mut transaction = db.transaction();
+        transaction.append_points(name, &points).unwrap();
+        transaction
+    };
+    let change = |change: &dyn Fn(&mut Transaction) -> crate::Result<()>| {
+        let mut transaction = db.transaction();
+        change(&mut transaction).unwrap();
+        transaction.commit(&how).unwrap();
+    };
+    let refused = |transaction: Transaction| {
+        let error = transaction.commit(&how).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    };
+    let deleted = begin("deleted");
+    change(&|other| other.delete_series("deleted"));
+    refused(deleted);
+    let another = begin("another");
+    change(&|other| other.delete_series("another"));
+    db.create_series("another", &plain(ValueType::F64)).unwrap();
+    refused(another);
+    let renamed = begin("renamed");
+    change(&|other| other.rename_series("renamed", "new"));
+    refused(renamed);
+    // What the transaction does itself, and what others do to other series, is no change of that.
+    let mut own = begin("own");
+    change(&|other| other.delete_series("new"));
+    own.rename_series("own", "mine").unwrap();
+    own.append_points("mine", &points).unwrap();
+    own.commit(&how).unwrap();
+    assert_eq!(db.series("mine").unwrap().range(..).unwrap().read().unwrap().len(), 1);
+    let mut gone = begin("gone");
+    gone.delete_series("gone").unwrap();
+    gone.create_series("gone", &plain(ValueType::I64)).unwrap();
+    gone.append_points("gone", &points).unwrap();
+    gone.commit(&how).unwrap();
+    assert_eq!(db.series("gone").unwrap().range(..).unwrap().read().unwrap().len(), 1);
+    assert!(db.check().unwrap().is_clean());
+}
+
+/// It was as if nobody had looked for a series: two transactions could each miss what the other
+/// wrote.
+#[test]
+fn what_a_transaction_reads_of_series_is_a_part_of_what_it_rests_on() {
+    for serializable in [false, true] {
+        let (db, how) = (Database::memory().unwrap(), CommitOptions::default());
+        db.create_document("seen").unwrap().put("true", &how).unwrap();
+        let options = TransactOptions { serializable, ..TransactOptions::default() };
+        let mut runs = 0;
+        db.transact(&options, |transaction| {
+            runs += 1;
+            let found = transaction.series_info("s").is_ok();
+            if runs == 1 {
+                db.create_series("s", &plain(ValueType::F64))?;
+            }
+            transaction.put("seen", found.to_string().as_bytes())
+        })
+        .unwrap();
+        let seen = db.document("seen").unwrap().head().unwrap().to_json().unwrap();
+        assert_eq!((runs, seen == "true"), if serializable { (2, true) } else { (1, false) });
+        // Points that others write are no reason to begin again.
+        let mut runs = 0;
+        let mut points = Points::new(ValueType::F64);
+        points.push(Micros(1), 1.0, crate::Quality::GOOD).unwrap();
+        db.transact(&options, |transaction| {
+            runs += 1;
+            transaction.append_points("s", &points)?;
+            if runs == 1 {
+                db.series("s")?.append_points(&points, &how)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(runs, 1);
+    }
+}
+
+/// What came first deletes the series: the next attempt is told so.
+#[test]
+fn a_transaction_that_is_run_again_finds_its_series_deleted() {
+    let db = Database::memory().unwrap();
+    db.create_series("s", &plain(ValueType::F64)).unwrap();
+    let mut points = Points::new(ValueType::F64);
+    points.push(Micros(1), 1.0, crate::Quality::GOOD).unwrap();
+    let mut runs = 0;
+    let done = db.transact(&TransactOptions::default(), |transaction| {
+        runs += 1;
+        transaction.append_points("s", &points)?;
+        if runs == 1 {
+            let mut other = db.transaction();
+            other.delete_series("s")?;
+            other.commit(&CommitOptions::default())?;
+        }
+        Ok(())
+    });
+    assert_eq!((runs, done.unwrap_err().kind()), (2, ErrorKind::NotFound));
 }

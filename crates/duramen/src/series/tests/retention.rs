@@ -144,8 +144,13 @@ fn points_that_are_older_than_what_is_kept_are_told() {
     for (name, among) in [("a", 0..5), ("b", 7_000..7_060), ("a", 10..12)] {
         transaction.append_points(name, &seconds(among)).unwrap();
     }
+    // What is told is of the points of the commit, as of then: one of each time.
+    transaction.append_points("a", &seconds(3..5)).unwrap();
+    transaction.delete_points("a", ..Micros(1_000_000)).unwrap();
+    transaction.append_points("b", &seconds(7_200..7_250)).unwrap();
+    clock.set(7_270);
     let unkept = transaction.commit(&how).unwrap().unkept;
-    assert_eq!(unkept, [told(7), vec![("b".to_owned(), 60)]].concat());
+    assert_eq!(unkept, [told(6), vec![("b".to_owned(), 70)]].concat());
     change(&db, &tiers(None, &[]));
     assert_eq!(append(0..10), []);
 }
