@@ -24,6 +24,7 @@ use crate::manifest::Manifest;
 use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros, Revision};
 use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::series::rollup::RollupCut;
 use crate::store::{LiveSegments, Store};
 use crate::tree::Tree;
 use crate::tree::cell_key::{self, CellKey, TreeId};
@@ -38,17 +39,20 @@ const MEMORY_BYTES: usize = 64 << 20;
 
 /// Writes the state at a point in time of the database that a manifest and its segments are into
 /// new segments of the same device; the manifest of these. `NotFound` if nothing was committed by
-/// then.
+/// then. The backup was `made` when retention may have dropped points last.
 pub(super) fn cut(
     device: &Arc<dyn Device>,
-    manifest: &Manifest,
+    (manifest, made): (&Manifest, Micros),
     point: RestorePoint,
 ) -> Result<Manifest> {
     let store = Arc::new(Store::open(device, manifest, &Memory::new(MEMORY_BYTES))?);
     let live = store.live();
     let mut cutter = Cutter::new(Arc::clone(&store), point);
     let mut cells = Output::new((device, manifest), manifest.next_segment, LEVELS_MAX);
-    let (mut series, mut kept) = (SeriesCut::new(point), Vec::new());
+    let made = made.max(manifest.checkpoint.timestamp);
+    let view = View::new(Arc::clone(&store));
+    let rollups = RollupCut::new(view, manifest.checkpoint.sequence, made);
+    let (mut series, mut kept) = (SeriesCut::new(point, rollups), Vec::new());
     for found in live.scan(&[])? {
         let (key, cell) = found?;
         let Some((tree, parsed)) = cell_key::parse(&key) else {
@@ -58,7 +62,7 @@ pub(super) fn cut(
         if SeriesCut::takes(parsed) {
             series.push((tree, parsed), (key, cell.load()?), &mut kept)?;
         } else {
-            series.finish(&mut kept);
+            series.finish(&mut kept)?;
             let left = cutter.cell(&live, (tree, parsed), &|| cell.load())?;
             kept.extend(left.map(|cell| (key, cell)));
         }
@@ -67,7 +71,7 @@ pub(super) fn cut(
     if let Some(dropped) = cutter.dropped {
         return Err(dropped.error(manifest, store));
     }
-    series.finish(&mut kept);
+    series.finish(&mut kept)?;
     kept.drain(..).try_for_each(|(key, cell)| cells.push(&key, &cell))?;
     cutter.leave_tree();
     cutter.newest = cutter.newest.max(series.newest);

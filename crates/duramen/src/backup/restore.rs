@@ -140,7 +140,7 @@ fn restore(
         RestorePoint::Time(time) => manifest.checkpoint.timestamp > time,
     };
     if is_cut {
-        manifest = cut::cut(device, &manifest, point)?;
+        manifest = cut::cut(device, (&manifest, record.made), point)?;
         store::remove_unnamed(device.as_ref(), &manifest, &[])?;
     }
     let settings = JournalSettings {

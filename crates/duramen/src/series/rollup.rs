@@ -13,6 +13,7 @@
 //! - points are dropped only before the reach of every rollup.
 
 mod columns;
+mod cut;
 mod rolling;
 mod stored;
 mod summaries;
@@ -20,6 +21,7 @@ mod summaries;
 use bytes::Bytes;
 
 pub(crate) use columns::{Column, Table};
+pub(crate) use cut::RollupCut;
 pub(crate) use rolling::{Behind, Rolling};
 pub(crate) use stored::{Kept, StoredRollup};
 pub(crate) use summaries::Summaries;
@@ -77,7 +79,7 @@ impl Reach {
         self.until == i64::MAX
     }
 
-    fn encode(self) -> Vec<u8> {
+    pub(crate) fn encode(self) -> Vec<u8> {
         [self.until.to_le_bytes(), self.since.0.to_le_bytes()].concat()
     }
 

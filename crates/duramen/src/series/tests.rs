@@ -9,6 +9,7 @@ mod fills;
 mod lifecycle;
 mod model;
 mod repairs;
+mod restores;
 mod retention;
 mod rollups;
 mod rules;

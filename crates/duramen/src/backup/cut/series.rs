@@ -7,6 +7,7 @@ use crate::backup::RestorePoint;
 use crate::error::Result;
 use crate::revision::{CommitSequence, Micros};
 use crate::series::merge::Blocks;
+use crate::series::rollup::RollupCut;
 use crate::series::{Density, commits};
 use crate::tree::cell_key::{self, CellKey, TreeId};
 
@@ -22,10 +23,11 @@ pub(super) struct SeriesCut {
     pub(super) newest: (CommitSequence, Micros),
     /// Of the series whose points come in.
     blocks: Option<(TreeId, Blocks)>,
+    rollups: RollupCut,
 }
 
 impl SeriesCut {
-    pub(super) fn new(point: RestorePoint) -> Self {
+    pub(super) fn new(point: RestorePoint, rollups: RollupCut) -> Self {
         let until = match point {
             RestorePoint::Newest => CommitSequence(u64::MAX),
             RestorePoint::Commit(sequence) => sequence,
@@ -33,7 +35,7 @@ impl SeriesCut {
             RestorePoint::Time(_) => CommitSequence(0),
         };
         let newest = (CommitSequence(0), Micros(i64::MIN));
-        Self { point, until, newest, blocks: None }
+        Self { point, until, newest, blocks: None, rollups }
     }
 
     /// Whether a cell is one of these.
@@ -58,14 +60,17 @@ impl SeriesCut {
         match parsed {
             CellKey::Points(_) => {
                 if self.blocks.as_ref().is_none_or(|(of, _)| *of != series) {
-                    self.finish(out);
+                    self.finish(out)?;
+                }
+                if self.rollups.is_purged(series, self.until)? {
+                    return Ok(());
                 }
                 let column = cell_key::all_points(series);
                 let new = || (series, Blocks::new(column, Density::Hot).until(self.until));
                 self.blocks.get_or_insert_with(new).1.push_cell((key, cell), out)
             }
             CellKey::Commits { first } => {
-                self.finish(out);
+                self.finish(out)?;
                 let mut all = commits::decode(first, &cell)?;
                 all.retain(|&(sequence, time)| match self.point {
                     RestorePoint::Time(last) => time <= last,
@@ -82,22 +87,33 @@ impl SeriesCut {
                 Ok(())
             }
             CellKey::Deletes { sequence } => {
-                self.finish(out);
+                self.finish(out)?;
                 if sequence <= self.until {
                     out.push((key, cell));
                 }
                 Ok(())
             }
-            // Rollups are made again, as they may have later points.
-            _ => {
-                self.finish(out);
+            CellKey::Rollup(place, _) => {
+                self.finish_points(out);
+                self.rollups.push((series, place), cell, self.until, out)
+            }
+            CellKey::Rolled { rollup } => {
+                self.finish(out)?;
+                let reach = self.rollups.reach((series, rollup), self.until)?;
+                out.extend(reach.map(|reach| (key, reach.encode().into())));
                 Ok(())
             }
+            _ => self.finish(out),
         }
     }
 
     /// Puts out what is left of a series.
-    pub(super) fn finish(&mut self, out: &mut Vec<Cell>) {
+    pub(super) fn finish(&mut self, out: &mut Vec<Cell>) -> Result<()> {
+        self.finish_points(out);
+        self.rollups.finish(self.until, out)
+    }
+
+    fn finish_points(&mut self, out: &mut Vec<Cell>) {
         if let Some((_, blocks)) = self.blocks.take() {
             blocks.finish(out);
         }
