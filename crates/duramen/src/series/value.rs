@@ -112,13 +112,15 @@ impl SeriesValue {
     }
 
     /// The value of a type that is written the same way, if there is one: 7 as 7.0, or as text.
+    /// Blanks around it and capitals of true and false count for text alone.
     pub(crate) fn written_as(&self, value_type: ValueType) -> Option<Self> {
         let text = self.to_string();
+        let word = text.trim();
         match value_type {
-            ValueType::F64 => text.parse().ok().map(Self::F64),
-            ValueType::F32 => text.parse().ok().map(Self::F32),
-            ValueType::I64 => text.parse().ok().map(Self::I64),
-            ValueType::Bool => text.parse().ok().map(Self::Bool),
+            ValueType::F64 => word.parse().ok().map(Self::F64),
+            ValueType::F32 => word.parse().ok().map(Self::F32),
+            ValueType::I64 => word.parse().ok().map(Self::I64),
+            ValueType::Bool => word.to_ascii_lowercase().parse().ok().map(Self::Bool),
             ValueType::String => Some(Self::String(text)),
         }
     }

@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use duramen::{
-    Aggregate as What, AggregateOptions, Fill, Hold, Micros, QualityFilter, SeriesValue, ValueType,
-    WindowTable, Windows,
+    Aggregate as What, AggregateOptions, Error, Fill, Hold, Micros, QualityFilter, SeriesInfo,
+    SeriesValue, WindowTable, Windows,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -26,7 +26,7 @@ Examples:
 What can be computed: count, sum, mean, twmean (weighted by the time that values held), twlinear
 (the same along straight lines), min, max, first, last, delta (above the last value before the
 window), rate (that per second), stddev, p0 to p100 (a percentile), in:VALUE (seconds that the value
-was so).
+was so, read as a value of the type of each series).
 
 Windows are a number and us, ms, s, m or h, counted from 1970, or d, w, mo or y of the calendar.
 What fills a window may be beside the span: previous is the last window before that has a value,
@@ -107,19 +107,20 @@ impl Aggregate {
         }
         let bounds = self.span.bounds()?;
         let snapshot = self.series.snapshot(session)?;
-        let series = snapshot.series(&self.series.name)?;
-        let value_type = series.info().definition.value_type;
-        let all = self.what.iter().map(|what| parse(what, value_type));
+        for name in &names {
+            self.check_states(snapshot.series(name)?.info())?;
+        }
         let options = AggregateOptions {
             fill: self.fill,
             quality: self.quality.filter(),
             ..AggregateOptions::new(
-                all.collect::<Result<_, _>>().map_err(Failure::Usage)?,
+                self.what.iter().map(|what| parse(what)).collect::<Result<_, _>>()?,
                 Windows::parse(&self.every, &self.zone)?,
             )
         };
         if self.with.is_empty() {
-            Self::print(&series.aggregate(bounds, &options)?, &self.what, (&options, output))?;
+            let table = snapshot.series(&self.series.name)?.aggregate(bounds, &options)?;
+            Self::print(&table, &self.what, (&options, output))?;
             return Ok(Success::Done);
         }
         let grid = snapshot.aggregate_series(&names, bounds, &options)?;
@@ -132,6 +133,18 @@ impl Aggregate {
             .flat_map(|name| self.what.iter().map(move |what| format!("{name} {what}")));
         Self::print(&table, &said.collect::<Vec<_>>(), (&options, output))?;
         Ok(Success::Done)
+    }
+
+    /// Refuses a state that no value of a series can be.
+    fn check_states(&self, series: &SeriesInfo) -> Result<()> {
+        for state in self.what.iter().filter_map(|what| what.strip_prefix("in:")) {
+            let value = Written::Text(state.to_owned()).of_type(series.definition.value_type);
+            value.map_err(|error: Error| {
+                let error = error.in_context(format!("series {:?}", series.name));
+                Failure::Usage(error.message().to_owned())
+            })?;
+        }
+        Ok(())
     }
 
     /// Prints a table, of which the columns have these names.
@@ -199,7 +212,11 @@ pub(super) fn seconds(micros: &SeriesValue) -> SeriesValue {
     }
 }
 
-pub(super) fn parse(text: &str, value_type: ValueType) -> Result<What, String> {
+pub(super) fn parse(text: &str) -> Result<What, Failure> {
+    // Of each series it is the value of its type that is written so.
+    if let Some(state) = text.strip_prefix("in:") {
+        return Ok(What::DurationIn(state.into()));
+    }
     Ok(match text {
         "count" => What::Count,
         "sum" => What::Sum,
@@ -214,15 +231,13 @@ pub(super) fn parse(text: &str, value_type: ValueType) -> Result<What, String> {
         "rate" => What::Rate,
         "stddev" => What::StdDev,
         other => {
-            if let Some(state) = other.strip_prefix("in:") {
-                let state = Written::Text(state.to_owned()).of_type(value_type);
-                let state = state.map_err(|error| error.message().to_owned())?;
-                return Ok(What::DurationIn(state));
-            }
             let percent = other.strip_prefix('p').and_then(|digits| digits.parse::<f64>().ok());
             match percent.filter(|percent| (0.0..=100.0).contains(percent)) {
                 Some(percent) => What::Percentile(percent / 100.0),
-                None => return Err(format!("{text:?} is nothing to compute: see --help")),
+                None => {
+                    let message = format!("{text:?} is nothing to compute: see --help");
+                    return Err(Failure::Usage(message));
+                }
             }
         }
     })

@@ -41,7 +41,9 @@ maybe quality and value_type. A line of NDJSON has the same members. An empty ce
 no point.
 
 Of the line protocol measurement and field make the name, as in cpu/load, and tags are labels; with
-other labels than a series of that name has, they become a part of it: cpu/load,host=b.
+other labels than a series of that name has, they become a part of it: cpu/load,host=b. As in
+InfluxDB each set of tags is a series, one with a tag more included: a series that is given another
+label later is not the one of its tags any more, and the next import makes one beside it.
 
 All points of the file are one commit. What is wrong is told with its line, and nothing is written,
 unless --skip-bad is given. A series that is made gets the type that --type says, else the

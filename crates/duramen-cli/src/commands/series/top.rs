@@ -11,7 +11,7 @@ use super::point::JsonValue;
 use super::{SeriesMoment, Span, none_such, parse_label, parse_type};
 use crate::Result;
 use crate::arguments::ReadDatabase;
-use crate::exit::{Failure, Success};
+use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
 
@@ -60,11 +60,7 @@ pub(super) struct Top {
 impl Top {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let snapshot = self.at.of(&self.database.open(session)?)?;
-        let aggregate = match self.what.strip_prefix("in:") {
-            // Of each series it is the value of its type that is written so.
-            Some(state) => Aggregate::DurationIn(state.into()),
-            None => parse(&self.what, ValueType::F64).map_err(Failure::Usage)?,
-        };
+        let aggregate = parse(&self.what)?;
         let is_duration = matches!(aggregate, Aggregate::DurationIn(_));
         let labels = self.labels.iter().cloned().collect();
         let filter = SeriesFilter { glob: self.glob.clone(), labels, value_type: self.value_type };
