@@ -259,7 +259,7 @@ impl Transaction {
         self.check_timestamp(options.timestamp)?;
         self.check_written_series()?;
         let changes_series = self.prepare_series(&changes)?;
-        let unkept = self.written.count_unkept(&changes, self.engine.now());
+        let unkept = self.written.count_unkept(&changes, || self.engine.now());
         let prepare = || {
             let facts = Facts { is_loaded: self.aim == Aim::Loading, ..Facts::of(options) };
             let prepared = Prepared::new(self.writers.values().collect(), facts);

@@ -42,7 +42,15 @@ impl WrittenSeries {
     }
 
     /// Of how many points each series tells nobody, as they are older than it keeps them.
-    pub(super) fn count_unkept(&self, changes: &SeriesChanges, now: Micros) -> Vec<(String, u64)> {
+    pub(super) fn count_unkept(
+        &self,
+        changes: &SeriesChanges,
+        now: impl FnOnce() -> Micros,
+    ) -> Vec<(String, u64)> {
+        if self.all.is_empty() {
+            return Vec::new();
+        }
+        let now = now();
         let count = |(series, info): (&TreeId, &SeriesInfo)| {
             let points = changes.points(*series)?;
             let count = info.definition.count_unkept(points.times(), now);
