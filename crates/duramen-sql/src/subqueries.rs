@@ -2,11 +2,12 @@
 //!
 //! It joins subqueries that look at the row outside in conditions, and those that aggregate in
 //! lists of columns also. Rules bring the others there, before it looks at them: what it would
-//! answer wrongly is spelled otherwise or refused (`shapes`), one that stands for a value is
-//! aggregated (`one_value`) and may be NULL (`no_value`), one in an aggregate, a window or an order
-//! is computed as a column before (`columns`), EXISTS and IN in a list of columns are marks of a
-//! join (`marks`), which are unknown where SQL has them so (`membership`), and what it joins by has
-//! names of its own (`names`).
+//! answer wrongly is spelled otherwise (`shapes`), as are comparisons with ANY and ALL
+//! (`quantified`), one that stands for a value is aggregated (`one_value`) and may be NULL
+//! (`no_value`), one in an aggregate, a window or an order is computed as a column before
+//! (`columns`), EXISTS and IN in a list of columns are marks of a join (`marks`), which are unknown
+//! where SQL has them so (`membership`), and what it joins by has names of its own (`names`). What
+//! it cannot join is computed for all values that it looks at (`apart`, `dependent`).
 
 use std::sync::Arc;
 
@@ -15,20 +16,25 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::OptimizerRule;
 use datafusion::prelude::SessionContext;
 
+mod apart;
 mod columns;
+mod dependent;
 mod marks;
 mod membership;
 mod names;
 mod no_value;
 mod one_value;
+mod quantified;
 mod shapes;
 
 /// Adds the rules that come before what the planner checks.
 pub(crate) fn register(context: &SessionContext) {
+    context.add_analyzer_rule(Arc::new(quantified::Rule));
     context.add_analyzer_rule(Arc::new(shapes::Rule));
     context.add_analyzer_rule(Arc::new(one_value::Rule));
     context.add_analyzer_rule(Arc::new(columns::Rule));
     context.add_analyzer_rule(Arc::new(membership::Rule));
+    context.add_analyzer_rule(Arc::new(apart::Rule));
     context.add_analyzer_rule(Arc::new(names::Rule));
     context.add_analyzer_rule(Arc::new(no_value::Rule));
 }

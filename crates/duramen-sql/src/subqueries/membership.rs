@@ -17,6 +17,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::quantified::looking_in;
+
 #[derive(Debug)]
 pub(super) struct Rule;
 
@@ -80,15 +82,9 @@ fn is_of_matches(of: &InSubquery) -> bool {
 /// `x NOT IN s` as a condition: `NOT EXISTS (s WHERE (x = it) IS NOT FALSE)`.
 fn without_match(of: InSubquery, schema: &DFSchema) -> Result<Expr> {
     let InSubquery { expr, subquery, .. } = of;
-    let sought = expr.transform_up(|expr| match expr {
-        Expr::Column(column) => {
-            let (_, field) = schema.qualified_field_from_column(&column)?;
-            Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
-        }
-        expr => Ok(Transformed::no(expr)),
-    })?;
+    let sought = looking_in(*expr, schema)?;
     let found = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0)));
-    let may_be = sought.data.eq(found).is_not_false();
+    let may_be = sought.eq(found).is_not_false();
     let matches = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).filter(may_be)?;
     let plan = Arc::new(matches.build()?);
     let outer_ref_columns = plan.all_out_ref_exprs();

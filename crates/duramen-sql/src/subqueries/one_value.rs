@@ -73,7 +73,6 @@ fn aggregated(subquery: Subquery) -> Result<Transformed<Expr>> {
             Ok(Transformed::yes(Expr::ScalarSubquery(plan)))
         }
         plan if gives_one_row_at_most(plan) => Ok(Transformed::no(Expr::ScalarSubquery(subquery))),
-        LogicalPlan::Limit(_) => Ok(Transformed::no(Expr::ScalarSubquery(subquery))),
         plan => {
             let (of, value, _) = first(plan);
             let first = first_value(value, Vec::new());
