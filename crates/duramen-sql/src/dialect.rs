@@ -114,6 +114,10 @@ impl Dialect for Sql {
         *keyword != Keyword::ON && GenericDialect.is_column_alias(keyword, parser)
     }
 
+    fn supports_order_by_all(&self) -> bool {
+        true
+    }
+
     fn supports_insert_table_alias(&self) -> bool {
         self.has_insert_alias.get()
     }

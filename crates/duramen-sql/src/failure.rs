@@ -326,11 +326,36 @@ fn planned(why: &str, places: &Places, part: Option<Span>) -> String {
 }
 
 /// Functions of other databases, and what stands for them here.
-const ELSEWHERE: [(&str, &str); 4] = [
+const ELSEWHERE: [(&str, &str); 29] = [
+    ("date_add", "add an INTERVAL to it"),
     ("date_diff", "subtract one date from the other"),
+    ("date_sub", "subtract an INTERVAL from it"),
     ("datediff", "subtract one date from the other"),
-    ("mode", "GROUP BY the values, and ORDER BY count(*) DESC LIMIT 1"),
+    ("day", "EXTRACT(DAY FROM x) tells it"),
+    ("dayname", "to_char(x, '%A') writes it"),
+    ("epoch", "EXTRACT(EPOCH FROM x) tells it"),
+    ("format", "join texts by ||"),
+    ("hour", "EXTRACT(HOUR FROM x) tells it"),
+    ("isinf", "compare with CAST('Infinity' AS DOUBLE), or ask NOT isfinite(x)"),
+    ("len", "length(x) is that of a text, array_length(x) that of a list"),
+    ("list_aggregate", "list_sum, list_min, list_max and others are functions"),
+    ("minute", "EXTRACT(MINUTE FROM x) tells it"),
+    ("month", "EXTRACT(MONTH FROM x) tells it"),
+    ("monthname", "to_char(x, '%B') writes it"),
+    ("pg_typeof", "DESCRIBE SELECT .. tells the types of columns"),
+    ("printf", "join texts by ||"),
+    ("regexp_extract", "regexp_match(x, pattern) gives a list with what is found"),
+    ("regexp_matches", "regexp_like(x, pattern) tells whether it is found"),
+    ("second", "EXTRACT(SECOND FROM x) tells it"),
+    ("str_split", "string_to_array(x, ',') splits a text"),
     ("strftime", "to_char(x, '%Y-%m-%d') writes a time"),
+    ("string_split", "string_to_array(x, ',') splits a text"),
+    ("strptime", "to_timestamp(x, '%Y-%m-%d') reads a time"),
+    ("struct_extract", "x['name'] is a field"),
+    ("struct_pack", "{'name': x} is an object"),
+    ("time_bucket", "date_bin(INTERVAL '1 hour', x) cuts a time"),
+    ("typeof", "DESCRIBE SELECT .. tells the types of columns"),
+    ("year", "EXTRACT(YEAR FROM x) tells it"),
 ];
 
 fn no_function(name: &str, like: Option<&str>, at: &str) -> String {

@@ -1,5 +1,5 @@
 //! Queries that begin with `FROM` and have more than tables: `FROM t WHERE a = 1` is
-//! `FROM t SELECT * WHERE a = 1`, which the parser knows.
+//! `FROM t SELECT * WHERE a = 1`, which the parser knows. `TABLE t` is `FROM t`.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -20,13 +20,21 @@ enum State {
 
 /// Writes `SELECT *` behind the tables of queries that begin with them and have none.
 pub(crate) fn rewrite(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let is_from = |token: &TokenWithSpan| keyword(&token.token) == Some(Keyword::FROM);
-    if !tokens.iter().any(is_from) {
+    let may_begin = |token: &TokenWithSpan| {
+        matches!(keyword(&token.token), Some(Keyword::FROM | Keyword::TABLE))
+    };
+    if !tokens.iter().any(may_begin) {
         return tokens;
     }
     let mut written = Vec::with_capacity(tokens.len() + 2);
     let mut levels = vec![State::Begins];
-    for token in tokens {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(mut token) = tokens.next() {
+        let begins = matches!(levels.last(), Some(State::Begins | State::United));
+        let is_named = tokens.peek().is_some_and(|next| matches!(next.token, Token::Word(_)));
+        if begins && is_named && keyword(&token.token) == Some(Keyword::TABLE) {
+            token.token = word(("FROM", Keyword::FROM));
+        }
         match token.token {
             Token::LParen => {
                 if let Some(state @ (State::Begins | State::United)) = levels.last_mut() {
@@ -113,6 +121,8 @@ mod tests {
         for (text, expected) in [
             ("FROM t WHERE a = 1 ORDER BY b", "FROM t SELECT * WHERE a = 1 ORDER BY b"),
             ("from t join u on a = b where c", "from t join u on a = b SELECT * where c"),
+            ("TABLE t", "FROM t"),
+            ("(TABLE t) UNION TABLE u LIMIT 1", "( FROM t ) UNION FROM u LIMIT 1"),
             ("INSERT INTO x FROM y WHERE a", "INSERT INTO x FROM y SELECT * WHERE a"),
             (
                 "INSERT INTO x ( a ) FROM y GROUP BY a",
@@ -153,6 +163,9 @@ mod tests {
             "UPDATE t SET a = 1 FROM u WHERE b",
             "SELECT 1 FROM t WHERE a UNION ( SELECT 1 FROM t WHERE a )",
             "COPY ( SELECT 1 FROM t WHERE a ) TO 'b'",
+            "CREATE TABLE t ( a INT )",
+            "DROP TABLE t",
+            "SELECT count ( table ) , table FROM t",
         ] {
             assert_eq!(rewritten(text), text);
         }

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    GroupByWithModifier, LimitClause, LockType, Query, Select, SetExpr, SetOperator, SetQuantifier,
-    Statement, TableFactor, Value, Visit, Visitor,
+    GroupByWithModifier, JoinConstraint, JoinOperator, LimitClause, LockType, Query, Select,
+    SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, TableWithJoins, Value, Visit,
+    Visitor,
 };
 
 /// A clause that is not supported.
@@ -93,6 +94,13 @@ impl Visitor for Finder {
                 "write GROUP BY ROLLUP (..), CUBE (..) or GROUPING SETS (..)",
             );
         }
+        if select.from.iter().any(is_without_on) {
+            return found(
+                "JOIN",
+                "a JOIN without ON or USING",
+                "say by what, or CROSS JOIN for each row with each",
+            );
+        }
         if !select.connect_by.is_empty() {
             return found("CONNECT", "CONNECT BY", "write it as WITH RECURSIVE");
         }
@@ -116,6 +124,12 @@ impl Visitor for Finder {
                 "to_char with a format without %, which would be the answer as it stands",
                 "write 'YYYY-MM-DD' as '%Y-%m-%d', and 'HH24:MI:SS' as '%H:%M:%S'",
             ),
+            Expr::Collate { .. } => found(
+                "COLLATE",
+                "COLLATE",
+                "texts are compared by their bytes: compare or order by lower(..) for letters of \
+                 both cases alike",
+            ),
             _ => ControlFlow::Continue(()),
         }
     }
@@ -131,12 +145,44 @@ impl Visitor for Finder {
             TableFactor::Table { with_ordinality: true, .. } => {
                 found("ORDINALITY", "WITH ORDINALITY", "number rows by row_number() OVER ()")
             }
+            TableFactor::Pivot { .. } => found(
+                "PIVOT",
+                "PIVOT",
+                "ask for each column, as in sum(n) FILTER (WHERE a = 1) AS b, by GROUP BY",
+            ),
+            TableFactor::Unpivot { .. } => {
+                found("UNPIVOT", "UNPIVOT", "ask for each column, joined by UNION ALL")
+            }
             TableFactor::Table { partitions, .. } if !partitions.is_empty() => {
                 found("PARTITION", "PARTITION", "take a part by a condition")
             }
             _ => ControlFlow::Continue(()),
         }
     }
+}
+
+/// Whether tables are joined that do not say by what, which would be each row with each.
+fn is_without_on(tables: &TableWithJoins) -> bool {
+    use JoinOperator::{FullOuter, Inner, Join, Left, LeftOuter, Right, RightOuter};
+    let within = |table: &TableFactor| match table {
+        TableFactor::NestedJoin { table_with_joins, .. } => is_without_on(table_with_joins),
+        _ => false,
+    };
+    let mut joins = tables.joins.iter();
+    within(&tables.relation)
+        || joins.any(|join| {
+            let is_alone = matches!(
+                join.join_operator,
+                Join(JoinConstraint::None)
+                    | Inner(JoinConstraint::None)
+                    | Left(JoinConstraint::None)
+                    | LeftOuter(JoinConstraint::None)
+                    | Right(JoinConstraint::None)
+                    | RightOuter(JoinConstraint::None)
+                    | FullOuter(JoinConstraint::None)
+            );
+            is_alone || within(&join.relation)
+        })
 }
 
 /// The formats of spans of time, which have no %.

@@ -21,6 +21,7 @@ use serde_json::value::RawValue;
 use crate::column_type::json_text;
 use crate::digits::is_number;
 use crate::json_operator::JsonOperators;
+use crate::modifiers::Unordered;
 use crate::operands::Operands;
 
 /// Which function.
@@ -59,12 +60,13 @@ pub(crate) fn register(context: &SessionContext) {
     }
 }
 
-/// The planners of expressions of `DataFusion`, the one before them that knows of dates and of
-/// seconds, and the one that knows `->` and `->>`.
+/// The planners of expressions of `DataFusion`, those before them that know of dates and of seconds
+/// and of orders within aggregates, and the one that knows `->` and `->>`.
 pub(crate) fn with_operators() -> Vec<Arc<dyn ExprPlanner>> {
     let (json, text) = (Arc::new(function(Kind::Get)), Arc::new(function(Kind::AsText)));
     let mut planners = SessionStateDefaults::default_expr_planners();
     planners.insert(0, Arc::new(Operands::new()));
+    planners.insert(0, Arc::new(Unordered));
     planners.push(Arc::new(JsonOperators { json, text }));
     planners
 }

@@ -5,9 +5,11 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
-    visit_expressions_mut,
+    BinaryOperator, Expr, Ident, Select, SelectItem, SetExpr, TrimWhereField, Value, VisitMut,
+    VisitorMut, visit_expressions_mut,
 };
+
+use crate::spelling;
 
 /// Gives columns without a name of their own, of which there was the same one before, its name and
 /// a number: `SELECT score, score` has `score` and `score_1`. The planner, which refuses the same
@@ -30,10 +32,14 @@ impl VisitorMut for Repeated {
         for item in &mut select.projection {
             match item {
                 SelectItem::UnnamedExpr(Expr::Subquery(_)) => repeated.push(item),
-                SelectItem::UnnamedExpr(expr) if !seen.insert(planned_name(expr)) => {
-                    repeated.push(item);
+                SelectItem::UnnamedExpr(expr) => {
+                    let planned = planned_name(expr);
+                    if seen.insert(planned.clone()) {
+                        names.extend([name_of(expr), planned]);
+                    } else {
+                        repeated.push(item);
+                    }
                 }
-                SelectItem::UnnamedExpr(expr) => _ = names.insert(name_of(expr)),
                 SelectItem::ExprWithAlias { alias, .. } => _ = names.insert(alias.value.clone()),
                 _ => {}
             }
@@ -79,6 +85,21 @@ fn planned_name(expr: &Expr) -> String {
             Expr::BinaryOp { op: op @ BinaryOperator::LongArrow, .. } => {
                 *op = BinaryOperator::Arrow;
             }
+            // They are called as the functions that they are.
+            Expr::Substring { expr: of, substring_from, substring_for, .. } => {
+                let (from, length) = (substring_from.as_deref_mut(), substring_for.as_deref_mut());
+                *expr = called("substr", [Some(of), from, length]);
+            }
+            Expr::Trim { expr: of, trim_where, trim_what, trim_characters } => {
+                let name = match trim_where {
+                    Some(TrimWhereField::Leading) => "ltrim",
+                    Some(TrimWhereField::Trailing) => "rtrim",
+                    Some(TrimWhereField::Both) | None => "btrim",
+                };
+                let listed = trim_characters.iter_mut().flatten().next();
+                *expr = called(name, [Some(of), trim_what.as_deref_mut().or(listed)]);
+            }
+            Expr::Position { expr: of, r#in } => *expr = called("strpos", [Some(r#in), Some(of)]),
             Expr::Exists { .. } => *expr = Expr::Identifier(Ident::new("EXISTS")),
             Expr::InSubquery { .. } => *expr = Expr::Identifier(Ident::new("IN")),
             _ => {}
@@ -88,11 +109,21 @@ fn planned_name(expr: &Expr) -> String {
     expr.to_string()
 }
 
+/// A call of a function with those arguments that there are.
+fn called<const ARGS: usize>(name: &str, args: [Option<&mut Expr>; ARGS]) -> Expr {
+    let taken = |arg: &mut Expr| std::mem::replace(arg, Expr::value(Value::Null));
+    spelling::call(name, args.into_iter().flatten().map(taken).collect())
+}
+
 fn without_casts(expr: &Expr) -> Expr {
     let mut expr = expr.clone();
     let ControlFlow::<Infallible>::Continue(()) = visit_expressions_mut(&mut expr, |expr| {
         while let Expr::Cast { expr: inner, .. } = expr {
             *expr = std::mem::replace(&mut **inner, Expr::value(Value::Null));
+        }
+        // A date that is written as one is a text that is cast.
+        if let Expr::TypedString(typed) = expr {
+            *expr = Expr::Value(typed.value.clone());
         }
         ControlFlow::Continue(())
     });
@@ -113,6 +144,15 @@ mod tests {
             ("SELECT a, a AS a_1, a", r#"SELECT a, a AS a_1, a AS "a_2""#),
             ("SELECT a, a, a_1", r#"SELECT a, a AS "a_2", a_1"#),
             ("SELECT a / 2, a::DOUBLE / 2", r#"SELECT a / 2, a::DOUBLE / 2 AS "a / 2_1""#),
+            (
+                "SELECT TRIM(a), btrim(a), POSITION(b IN a)",
+                r#"SELECT TRIM(a), btrim(a) AS "btrim(a)_1", POSITION(b IN a)"#,
+            ),
+            (
+                "SELECT POSITION(b IN a), strpos(a, b)",
+                r#"SELECT POSITION(b IN a), strpos(a, b) AS "strpos(a, b)_1""#,
+            ),
+            ("SELECT DATE '2024', '2024'", r#"SELECT DATE '2024', '2024' AS "'2024'""#),
             ("SELECT a -> 'b', a ->> 'b'", r#"SELECT a -> 'b', a ->> 'b' AS "a ->> 'b'""#),
             (
                 "SELECT a IN (SELECT b), a IN (SELECT c)",

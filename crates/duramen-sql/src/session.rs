@@ -40,9 +40,9 @@ use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, guards,
-    in_lists, information, intervals, json_function, json_marks, moment, projections, read_once,
-    repairs, rounding, sorted, standard, statement, subqueries, unions, unnest, version, windows,
-    zeros, zones,
+    headings, in_lists, information, intervals, json_function, json_marks, modifiers, moment,
+    projections, read_once, repairs, rounding, sorted, standard, statement, subqueries, unions,
+    unnest, version, windows, zeros, zones,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -213,8 +213,13 @@ impl Session {
         places: &Places,
         tables: Tables,
     ) -> Result<Answer<'_>> {
-        match statement::parse(sql, &[])?.0 {
-            Request::Read(statement) => self.read(statement, &places.of_statement(), tables),
+        let (request, Places { headings, .. }) = statement::parse(sql, &[])?;
+        match request {
+            Request::Read(statement) => {
+                let mut places = places.of_statement();
+                places.headings = headings;
+                self.read(statement, &places, tables)
+            }
             Request::Change(_) | Request::Copy(_) => Err(defect()),
         }
     }
@@ -234,7 +239,7 @@ impl Session {
         tables: Tables,
     ) -> Result<LogicalPlan> {
         let plan = |context: SessionContext, statement| async move {
-            context.state().statement_to_plan(statement).await
+            modifiers::plan(&context.state(), statement).await
         };
         self.planned((sql, places), tables, plan)
     }
@@ -306,8 +311,10 @@ impl Session {
                 }
             };
             // Nobody waits for it any more if it cannot be sent.
-            let _ = schema_to.send(Ok(stream.schema()));
+            let schema = places.headings.name(stream.schema());
+            let _ = schema_to.send(Ok(Arc::clone(&schema)));
             while let Some(batch) = stream.next().await {
+                let batch = batch.and_then(|batch| Ok(headings::named(&batch, &schema)?));
                 let batch = batch.map_err(|error| failure::query(error, &places));
                 let is_last = batch.is_err();
                 if batches_to.send(batch).await.is_err() || is_last {
@@ -524,7 +531,7 @@ pub(crate) async fn plan(
     context: &SessionContext,
     statement: Statement,
 ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
-    let plan = match context.state().statement_to_plan(statement).await? {
+    let plan = match modifiers::plan(&context.state(), statement).await? {
         LogicalPlan::DescribeTable(DescribeTable { schema, output_schema }) => {
             information::described(&schema, Arc::clone(output_schema.inner()))?
         }

@@ -14,13 +14,15 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions, With,
 };
 
-use crate::{grouping_sets, interval_text, zones};
+use crate::{grouping_sets, interval_text, ranges, zones};
 
 /// `FETCH FIRST` becomes `LIMIT`, `SEMI JOIN` is `LEFT SEMI JOIN`, `FROM t` is `SELECT * FROM t`,
 /// `a[1].b` is `a[1]['b']`, `LIKE` has no `ESCAPE` but the usual one, `SIMILAR TO` is a comparison
 /// with a regular expression, `a ^ b` is a power, `LOCALTIMESTAMP` is the time without a zone,
 /// `AT TIME ZONE` a function, a clock in the text of an interval is hours and minutes, `ROLLUP ((a,
-/// b), c)` a list of sets, and what is listed the number of a column in an order.
+/// b), c)` a list of sets, what is listed the number of a column in an order, `a[:2]` is `a[1:2]`,
+/// `(VALUES (5))` a value, and `generate_series(..)` a list that is unnested
+/// where the planner does not take it for a table.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Speller);
 }
@@ -90,6 +92,7 @@ impl VisitorMut for Speller {
             select.projection.push(all);
         }
         select.from.iter_mut().for_each(sided);
+        select.from.iter_mut().for_each(ranges::spell);
         grouping_sets::spell(&mut select.group_by);
         ControlFlow::Continue(())
     }
@@ -103,6 +106,7 @@ impl VisitorMut for Speller {
                 let names = access_chain.iter().take_while(is_dot).count();
                 for access in access_chain.iter_mut().skip(if is_name { names } else { 0 }) {
                     name(access);
+                    bounded(access);
                 }
             }
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
@@ -140,6 +144,11 @@ impl VisitorMut for Speller {
             }
             Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => {
                 _ = spell_span(expr);
+            }
+            Expr::Nested(inner) => {
+                if let Some(value) = only_value(inner) {
+                    **inner = value;
+                }
             }
             Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_) => {
                 if let Some(sets) = grouping_sets::of(expr) {
@@ -179,6 +188,32 @@ fn sided(tables: &mut TableWithJoins) {
             JoinOperator::Anti(on) => JoinOperator::LeftAnti(on),
             operator => operator,
         };
+    }
+}
+
+/// The value of `VALUES (5)`, which the parser takes for a call within brackets.
+fn only_value(inner: &mut Expr) -> Option<Expr> {
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = inner else {
+        return None;
+    };
+    match list.args.as_mut_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))]
+            if name.to_string().eq_ignore_ascii_case("values") =>
+        {
+            Some(std::mem::replace(value, null()))
+        }
+        _ => None,
+    }
+}
+
+/// A slice from the first element, or to the last one, where it does not say.
+fn bounded(access: &mut AccessExpr) {
+    if let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }) =
+        access
+    {
+        let number = |number: &str| Expr::value(Value::Number(number.to_owned(), false));
+        lower_bound.get_or_insert_with(|| number("1"));
+        upper_bound.get_or_insert_with(|| number("-1"));
     }
 }
 

@@ -22,6 +22,7 @@ mod age;
 mod digest;
 mod extreme;
 mod finite;
+mod ordered;
 mod percentile;
 
 static MOD: LazyLock<Documentation> = LazyLock::new(|| {
@@ -45,6 +46,7 @@ pub(crate) fn register(context: &SessionContext) {
     age::register(context);
     digest::register(context);
     finite::register(context);
+    ordered::register(context);
     percentile::register(context);
     context.register_udf(ScalarUDF::new_from_impl(Mod(Signature::user_defined(
         Volatility::Immutable,

@@ -13,6 +13,7 @@ use duramen::{Error, ErrorKind, Result};
 use crate::allowance::Allowance;
 use crate::copy::{Copy, Direction};
 use crate::dialect::Sql;
+use crate::headings::Headings;
 use crate::ignored::{self, Ignored};
 use crate::parameter::Parameter;
 use crate::script::Lines;
@@ -20,8 +21,8 @@ use crate::table::Wanted;
 use crate::words::{Role, Words};
 use crate::{
     any_list, as_of_join, casts, change, copy, depth, digits, distinct_from, failure, field_names,
-    from_first, function, merged, named_windows, parameter, repeated, rounding, row_values,
-    spelling, system_time, unnest,
+    from_first, function, materialized, merged, named_windows, parameter, repeated, rounding,
+    row_values, spelling, system_time, unnest,
 };
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
@@ -36,6 +37,8 @@ pub(crate) struct Places {
     is_planned: bool,
     /// The columns that the query may need.
     pub(crate) wanted: Wanted,
+    /// What columns of its answer are called.
+    pub(crate) headings: Headings,
     /// What stands before an `UPDATE` or `DELETE`.
     pub(crate) with: Option<Arc<With>>,
     /// How many operators and keywords of it stand inside each other at most.
@@ -180,7 +183,8 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     let end = tokens.last().map(|token| token.span.end);
     let tokens = parameter::bind(tokens, values)?;
     digits::check(&tokens)?;
-    let mut tokens = from_first::rewrite(system_time::rewrite(tokens, &dialect)?);
+    let tokens = system_time::rewrite(tokens, &dialect)?;
+    let mut tokens = from_first::rewrite(materialized::rewrite(tokens));
     function::rename(&mut tokens);
     dialect.look_ahead(&tokens);
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
@@ -189,25 +193,7 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
     }
     let mut statements = parser.parse_statements().map_err(|error| wrong(&error, end))?;
     for statement in &mut statements {
-        places.with = spelling::with_before(statement).map(Arc::new);
-        spelling::with_into_source(statement);
-        distinct_from::regroup(statement);
-        merged::rewrite(statement)?;
-        named_windows::rewrite(statement)?;
-        spelling::rewrite(statement);
-        row_values::rewrite(statement);
-        any_list::rewrite(statement);
-        unnest::rewrite(statement);
-        field_names::rewrite(statement);
-        repeated::rewrite(statement);
-        casts::rewrite(statement);
-        as_of_join::rewrite(statement, &places)?;
-        depth::balance(statement);
-        if let Some(Ignored { keyword, what, advice }) = ignored::find(statement) {
-            let at = places.of_keyword(keyword);
-            let message = format!("this SQL is not supported: {what}{at}: {advice}");
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
+        spell(statement, &mut places)?;
     }
     match (statements.pop(), statements.len()) {
         (Some(Parsed::Explain { statement, .. }), 0) if change::is_change(&statement) => {
@@ -238,6 +224,30 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
             Err(Error::new(ErrorKind::Invalid, message))
         }
     }
+}
+
+/// Spells a statement as the planner knows it.
+fn spell(statement: &mut Parsed, places: &mut Places) -> Result<()> {
+    let headings = Headings::of(statement);
+    places.with = spelling::with_before(statement).map(Arc::new);
+    spelling::with_into_source(statement);
+    distinct_from::regroup(statement);
+    merged::rewrite(statement)?;
+    named_windows::rewrite(statement)?;
+    spelling::rewrite(statement);
+    row_values::rewrite(statement);
+    any_list::rewrite(statement);
+    unnest::rewrite(statement);
+    field_names::rewrite(statement);
+    repeated::rewrite(statement);
+    casts::rewrite(statement);
+    as_of_join::rewrite(statement, places)?;
+    depth::balance(statement);
+    places.headings = headings.without_named(statement);
+    let Some(Ignored { keyword, what, advice }) = ignored::find(statement) else { return Ok(()) };
+    let at = places.of_keyword(keyword);
+    let message = format!("this SQL is not supported: {what}{at}: {advice}");
+    Err(Error::new(ErrorKind::Unsupported, message))
 }
 
 /// An expression whose text was made here, so that nothing in it has a place.

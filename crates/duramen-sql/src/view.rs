@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::catalog::Tables;
 use crate::change::{collection_name, quoted, unsupported};
-use crate::failure;
 use crate::session::{self, Session};
 use crate::statement::{self, Places, Request};
+use crate::{failure, modifiers};
 
 /// The collection of views: the name is the key, `query` the text.
 pub(crate) const VIEWS: &str = "duramen/views";
@@ -70,7 +70,7 @@ pub(crate) async fn table(
         return Err(Error::new(ErrorKind::Invalid, message));
     };
     let context = session::planning_context(Arc::new(tables));
-    let plan = context.state().statement_to_plan(statement).await;
+    let plan = modifiers::plan(&context.state(), statement).await;
     let plan = plan.map_err(|error| in_view(failure::query(error, &Places::default())))?;
     Ok(Arc::new(ViewTable::new(plan, Some(query))))
 }

@@ -85,6 +85,15 @@ const SAID: &[(&str, &str)] = &[
         "Projections require unique expression names but the expression \"{}\" at position {} and",
         "{0} is asked for twice: give one of them another name with AS",
     ),
+    (
+        "{} in a call of the function of windows {}",
+        "{1}(..){@1} takes all rows of its window, and no {0}: leave it out, or take a part of \
+         the rows before, by WHERE",
+    ),
+    (
+        "{} in a call of the function {}",
+        "{1}(..){@1} is computed of each row by itself, and takes no {0}: leave it out",
+    ),
     ("Invalid qualifier {}", "there is no table {0}{@0} here"),
     ("Substring without for/from is not valid", "substr(..) needs where to begin: substr(x, 1)"),
     (
@@ -145,6 +154,18 @@ const SAID: &[(&str, &str)] = &[
     ),
     ("Unsupported SQL type {}", "there is no type {0}"),
     (
+        "Cannot automatically convert {} to {}",
+        "a value of {0} does not become one of {1} by itself: CAST it",
+    ),
+    (
+        "Date part '{}' not supported",
+        "there is no part '{0}'{'0} of a time: it has a year, month, day, hour and others",
+    ),
+    (
+        "Unsupported date_trunc granularity: '{}'. Supported values are: {}",
+        "there is no '{0}'{'0} that a time is cut to: give one of {1}",
+    ),
+    (
         "Physical plan does not support logical expression AggregateFunction{}",
         "an aggregate where rows are not grouped yet, as in GROUP BY: compute it by a subquery",
     ),
@@ -163,8 +184,13 @@ const BEFORE: [&str; 8] = [
 ];
 
 /// What it calls values that functions take.
-const VALUES: [(&str, &str); 5] = [
+const VALUES: [(&str, &str); 10] = [
     ("NullAry()", ""),
+    ("UInt64/UInt32/UInt16/UInt8/Int64/Int32/Int16/Int8", "an integer"),
+    ("Integer", "an integer"),
+    ("Comparable(2)", "a value, another one"),
+    ("Comparable(1)", "a value"),
+    (": Any", ""),
     ("Numeric(1)", "a number"),
     ("Null", "NULL"),
     ("String", "TEXT"),
@@ -211,7 +237,10 @@ fn no_match(said: &str, places: &Places) -> Option<String> {
     for line in rest.lines() {
         let named = |said: String, (of, name): &(&str, &str)| said.replace(of, name);
         let candidate = types::named(&VALUES.iter().fold(line.trim().to_owned(), named));
-        let is_clear = !candidate.is_empty() && !candidate.contains("UserDefined");
+        let is_clear = !candidate.is_empty()
+            && !candidate.contains("UserDefined")
+            // Spans of time of another kind.
+            && types::named(call) != candidate;
         if is_clear && !candidates.contains(&candidate) {
             candidates.push(candidate);
         }

@@ -97,7 +97,7 @@ impl Session {
                 let planned = runtime.spawn(async move { plan(&context, statement).await });
                 let planned = runtime.block_on(planned).map_err(|_| defect())?;
                 let planned = planned.map_err(|error| failure::query(error, &places))?;
-                Ok((planned, places.wanted))
+                Ok((planned, places))
             });
         // A plan that was not waited for may be made the next time.
         let planned = match planned {
@@ -105,7 +105,7 @@ impl Session {
             planned => planned.ok(),
         };
         let prepared = planned
-            .and_then(|(plan, wanted)| PreparedPlan::of(&plan, (shape.literals.len(), wanted)));
+            .and_then(|(plan, places)| PreparedPlan::of(&plan, (shape.literals.len(), &places)));
         let prepared = prepared.map(Arc::new);
         let known = prepared.clone().map_or(Known::Plain, Known::Fast);
         self.prepared.set(&shape.text, known);

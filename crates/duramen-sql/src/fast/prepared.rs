@@ -16,6 +16,7 @@ use super::lowering::FastPlan;
 use super::operator::FastAggregateExec;
 use super::template::Template;
 use crate::column_type::{TableColumn, TableColumns};
+use crate::statement::Places;
 use crate::table::{TablePlace, Wanted};
 
 /// Plans that a session keeps.
@@ -100,7 +101,7 @@ impl PreparedPlan {
     /// than the engine, or if the plan would not hold for other literals.
     pub(super) fn of(
         plan: &Arc<dyn ExecutionPlan>,
-        (literals, wanted): (usize, Wanted),
+        (literals, places): (usize, &Places),
     ) -> Option<Self> {
         let (fast, chosen) = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             let index = |expr: &ColumnExpr| expr.index();
@@ -116,7 +117,9 @@ impl PreparedPlan {
         let FastPlan { plan: of, outputs, table, .. } = fast.plan();
         let outputs = chosen.into_iter().map(|index| outputs.get(index).copied());
         let outputs = outputs.collect::<Option<_>>()?;
-        let template = Template { plan: of.clone(), outputs, schema: plan.schema() };
+        let schema = places.headings.name(plan.schema());
+        let template = Template { plan: of.clone(), outputs, schema };
+        let wanted = places.wanted.clone();
         let (place, columns) = table.clone();
         let columns = wanted_of(&columns, &wanted).cloned().collect();
         let took = Took::default();
