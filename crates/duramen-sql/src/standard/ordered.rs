@@ -176,7 +176,7 @@ impl Accumulator for Group {
     }
 
     fn size(&self) -> usize {
-        let values = self.values.iter().map(|values| values.get_array_memory_size());
+        let values = self.values.iter().map(Array::get_array_memory_size);
         size_of_val(self) + values.sum::<usize>()
     }
 }

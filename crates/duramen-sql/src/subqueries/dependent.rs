@@ -285,14 +285,21 @@ impl<'a> Outer<'a> {
             _ if keeps_right => (of_left, true),
             _ => (true, of_right),
         };
-        let (left, left_of) = self.side(&join.left, of_left)?;
-        let (right, right_of) = self.side(&join.right, of_right)?;
+        let side = |plan: &LogicalPlan, is_of_values: bool| {
+            if is_of_values { self.rows(plan) } else { Ok((plan.clone(), Vec::new())) }
+        };
+        let (left, left_of) = side(&join.left, of_left)?;
+        let (right, right_of) = side(&join.right, of_right)?;
         let of = if left_of.is_empty() || keeps_right { &right_of } else { &left_of };
         let names = NamePreserver::new(&LogicalPlan::Join(join.clone()));
         let mut on = Vec::new();
         for (left, right) in &join.on {
             let left = self.resolved(left.clone(), of, &names)?;
-            on.push(left.eq(self.resolved(right.clone(), of, &names)?));
+            let right = self.resolved(right.clone(), of, &names)?;
+            on.push(match join.null_equality {
+                NullEquality::NullEqualsNull => is_same(left, right),
+                NullEquality::NullEqualsNothing => left.eq(right),
+            });
         }
         if let Some(filter) = &join.filter {
             on.push(self.resolved(filter.clone(), of, &names)?);
@@ -314,10 +321,6 @@ impl<'a> Outer<'a> {
         let both = like.into_iter().chain(of.iter().map(|(both, name)| both.clone().alias(name)));
         let plan = LogicalPlanBuilder::from(plan).project(both.collect::<Vec<_>>())?.build()?;
         Ok((plan, of.into_iter().map(|(_, name)| Column::from_name(name)).collect()))
-    }
-
-    fn side(&self, plan: &LogicalPlan, is_of_values: bool) -> Result<Rows> {
-        if is_of_values { self.rows(plan) } else { Ok((plan.clone(), Vec::new())) }
     }
 }
 

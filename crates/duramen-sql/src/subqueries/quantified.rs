@@ -38,7 +38,7 @@ impl AnalyzerRule for Rule {
 
 /// `= ANY` is `IN`, and `<> ALL` is `NOT IN`.
 fn spelled(of: SetComparison, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let negated = match (of.op, of.quantifier.clone()) {
+    let negated = match (of.op, of.quantifier) {
         (Operator::Eq, SetQuantifier::Any) => false,
         (Operator::NotEq, SetQuantifier::All) => true,
         _ => return of_rows(of, schema),
