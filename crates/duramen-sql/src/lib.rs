@@ -61,6 +61,7 @@ mod merged;
 mod modifiers;
 mod moment;
 mod named_windows;
+mod null_joins;
 mod operands;
 mod outfile;
 mod parameter;

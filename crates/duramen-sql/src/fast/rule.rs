@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalN
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
 use super::lowering::FastPlan;
-use crate::{subqueries, zeros};
+use crate::{null_joins, subqueries, zeros};
 
 /// The rule that distinct counts are taken apart by, which hides them.
 const BEFORE: &str = "single_distinct_aggregation_to_group_by";
@@ -37,6 +37,7 @@ const OF_FIELDS: [&str; 2] = ["extract_leaf_expressions", "push_down_leaf_projec
 pub(crate) fn with_rule() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     rules.retain(|rule| !OF_FIELDS.contains(&rule.name()));
+    null_joins::keep(&mut rules);
     let at = rules.iter().position(|rule| rule.name() == BEFORE);
     let at = at.unwrap_or(rules.len());
     let own: [Arc<dyn OptimizerRule + Send + Sync>; 2] = [Arc::new(Rule), zeros::of_distinct()];
