@@ -28,19 +28,16 @@ pub(crate) fn replace<T>(
 /// The same; Ctrl-C leaves the file as it was.
 pub(crate) fn replace_stoppable<T>(
     path: &Path,
-    write: impl FnOnce(&mut dyn Write, &GoOn<'_>) -> Result<T>,
+    write: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
     let interruption = Interruption::watch()?;
-    let go_on = || {
+    replace(path, |out| {
+        let written = write(&mut Stoppable { out, interruption: &interruption });
         if interruption.is_asked() {
             let message = format!("interrupted: {} is as it was", path.display());
             return Err(Failure::Interrupted(message));
         }
-        Ok(())
-    };
-    replace(path, |out| {
-        let written = write(out, &go_on)?;
-        go_on().map(|()| written)
+        written
     })
 }
 
@@ -52,34 +49,15 @@ pub(crate) fn of_csv(error: csv::Error) -> Failure {
     }
 }
 
-/// Whether the user lets it go on.
-pub(crate) type GoOn<'g> = dyn Fn() -> Result<()> + 'g;
-
-/// Writes something long as long as the user lets it go on.
-pub(crate) fn write_long(
-    out: &mut dyn Write,
-    go_on: &GoOn<'_>,
-    write: impl FnOnce(&mut dyn Write) -> duramen::Result<()>,
-) -> Result<()> {
-    let mut checked = Checked { out, go_on, stopped: None };
-    let written = write(&mut checked);
-    match checked.stopped {
-        Some(failure) => Err(failure),
-        None => Ok(written?),
-    }
-}
-
-struct Checked<'w, 'g> {
+/// Takes nothing more once Ctrl-C was pressed.
+struct Stoppable<'w> {
     out: &'w mut dyn Write,
-    go_on: &'w GoOn<'g>,
-    /// What it was stopped with.
-    stopped: Option<Failure>,
+    interruption: &'w Interruption,
 }
 
-impl Write for Checked<'_, '_> {
+impl Write for Stoppable<'_> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        if let Err(failure) = (self.go_on)() {
-            self.stopped = Some(failure);
+        if self.interruption.is_asked() {
             return Err(io::Error::other("stopped"));
         }
         self.out.write(buf)
@@ -87,5 +65,23 @@ impl Write for Checked<'_, '_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What takes long between two values, such as one revision of a million of them, once was
+    /// written to its end.
+    #[test]
+    fn a_file_takes_nothing_more_once_it_is_stopped() {
+        let interruption = Interruption::default();
+        let mut written = Vec::new();
+        let mut out = Stoppable { out: &mut written, interruption: &interruption };
+        out.write_all(b"1").unwrap();
+        interruption.flag().store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(out.write_all(b"2").is_err());
+        assert_eq!(written, b"1");
     }
 }

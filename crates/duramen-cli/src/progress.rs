@@ -1,8 +1,14 @@
 //! How far a long command is, on standard error while that is a terminal.
 
+use std::io::{self, IsTerminal};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+/// How long people wait for what tells nothing.
+const LATE: Duration = Duration::from_millis(500);
 
 /// A bar up to `total`, or a count where the total is not known.
 pub(crate) fn bar(what: &str, total: Option<u64>) -> ProgressBar {
@@ -40,6 +46,26 @@ pub(crate) fn spinner(what: &str) -> ProgressBar {
     let spinner = styled(ProgressBar::no_length(), "{spinner} {msg} {elapsed}");
     spinner.enable_steady_tick(Duration::from_millis(100));
     spinner.with_message(what.to_owned())
+}
+
+/// The same of work that mostly takes no time to speak of.
+pub(crate) fn late<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    if !io::stderr().is_terminal() {
+        return work();
+    }
+    let (running, ended) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if ended.recv_timeout(LATE) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let spinner = spinner(what);
+                let _ = ended.recv();
+                spinner.finish_and_clear();
+            }
+        });
+        let worked = work();
+        drop(running);
+        worked
+    })
 }
 
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {

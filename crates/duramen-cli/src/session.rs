@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use duramen::{Database, Options};
 
-use crate::Result;
 use crate::exit::Failure;
+use crate::interruption::Interruption;
 use crate::notice::notice;
+use crate::{Result, progress};
 
 /// What one command leaves open for the next.
 #[derive(Debug, Default)]
@@ -51,12 +52,14 @@ impl Session {
     /// The database in `folder` for writing.
     pub(crate) fn writer(&self, folder: &Path, options: Options) -> Result<Database> {
         self.leave_made();
+        // Who pressed Ctrl-C does not wait for what closing does for the next open.
+        let options = Options { hurry: Interruption::of_process().flag(), ..options };
         let Some(shared) = self.shared(folder) else { return self.open_or_make(folder, options) };
         let mut writer = shared.writer.borrow_mut();
         if let Some(writer) = &*writer {
             return Ok(writer.clone());
         }
-        let opened = Database::open(folder, options)?;
+        let opened = open(folder, options)?;
         *writer = Some(opened.clone());
         self.has_written.set(true);
         Ok(opened)
@@ -68,7 +71,7 @@ impl Session {
     }
 
     fn open_or_make(&self, folder: &Path, options: Options) -> Result<Database> {
-        let database = Database::open(folder, options)?;
+        let database = open(folder, options)?;
         self.has_written.set(true);
         if database.was_created() {
             self.made.replace(Some((folder.to_path_buf(), database.clone())));
@@ -115,5 +118,11 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// Opens a database beside a process that may be writing.
 fn open_for_reading(folder: &Path) -> Result<Database> {
     let options = Options { create: false, read_only: true, ..Options::default() };
-    Ok(Database::open(folder, options)?)
+    open(folder, options)
+}
+
+/// Opens a database, which may take its time: it makes whole what a crash left, and ends a purge.
+fn open(folder: &Path, options: Options) -> Result<Database> {
+    let what = format!("opening {}", folder.display());
+    Ok(progress::late(&what, || Database::open(folder, options))?)
 }

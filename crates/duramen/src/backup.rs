@@ -253,7 +253,9 @@ fn copy(
 ) -> Result<Digest> {
     let not_made = |error: Error| error.in_context("the backup was not made");
     // Damage that is copied would be found when it is too late.
-    if let Some(damage) = segment.check(&mut |_, _| Ok(())).into_iter().next() {
+    let damage = segment.check(&mut |_, _| transfer.go_on()).into_iter().next();
+    transfer.go_on()?;
+    if let Some(damage) = damage {
         return Err(not_made(damage));
     }
     let (name, length) = (record::segment_name(segment.info()), segment.info().file_bytes());

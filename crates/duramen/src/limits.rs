@@ -27,7 +27,7 @@ pub const MERGED_BYTES_MAX: u64 = 64 << 30;
 /// Cells up to which they do.
 pub const MERGED_CELLS_MAX: u64 = 1 << 31;
 /// Bytes of cells that one step of compaction merges.
-pub const COMPACTION_STEP_BYTES: usize = 8 << 20;
+pub const COMPACTION_STEP_BYTES: usize = 1 << 20;
 /// Rows of one block of revision rows.
 pub const REVISION_ROWS_MAX: usize = 1_024;
 /// Extents of one order block.

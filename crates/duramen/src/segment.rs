@@ -39,7 +39,7 @@ pub(crate) use cell::CellHandle;
 pub(crate) use check::VisitCell;
 pub(crate) use filter::KeyHash;
 pub(crate) use reader::{CellPosition, Segment};
-pub(crate) use writer::{FilledSegment, SegmentMeta, SegmentWriter};
+pub(crate) use writer::{FilledSegment, SegmentMeta, SegmentWriter, Stop};
 
 use crate::CommitSequence;
 use crate::io::is_numbered;

@@ -10,10 +10,9 @@ use indicatif::ProgressBar;
 use crate::arguments::ReadDatabase;
 use crate::dump_line::{self, Summary};
 use crate::exit::Success;
-use crate::outfile::{self, GoOn};
 use crate::output::Output;
 use crate::session::Session;
-use crate::{Result, progress};
+use crate::{Result, outfile, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,12 +61,12 @@ impl Dump {
         }
         match self.out.as_deref().filter(|path| path.as_os_str() != "-") {
             None => {
-                let summary = write(contents, output.stream(), &|| Ok(()))?;
+                let summary = write(contents, output.stream())?;
                 summary.write(output.stream())?;
             }
-            Some(path) => outfile::replace_stoppable(path, |out, go_on| {
-                write(contents, out, go_on)?.write(out)
-            })?,
+            Some(path) => {
+                outfile::replace_stoppable(path, |out| write(contents, out)?.write(out))?;
+            }
         }
         Ok(Success::Done)
     }
@@ -90,16 +89,15 @@ fn progress_of(contents: &Contents) -> ProgressBar {
 }
 
 /// Writes all lines but the last.
-fn write(mut contents: Contents, out: &mut dyn Write, go_on: &GoOn<'_>) -> Result<Summary> {
+fn write(mut contents: Contents, out: &mut dyn Write) -> Result<Summary> {
     dump_line::write_head(&contents, out)?;
     let bar = progress_of(&contents);
     while let Some(item) = contents.next().transpose()? {
-        go_on()?;
         dump_line::write(&item, out)?;
         match item {
             DumpItem::Document { .. } => bar.inc(1),
             DumpItem::Revision(revision) if revision.long_texts() > 0 => {
-                outfile::write_long(out, go_on, |out| contents.write_long(&revision, out))?;
+                contents.write_long(&revision, out)?;
                 out.write_all(b"\n")?;
             }
             _ => {}

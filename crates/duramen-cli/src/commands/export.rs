@@ -8,10 +8,9 @@ use duramen::{Document, Format, JsonPointer};
 
 use crate::arguments::{At, ReadDocument};
 use crate::exit::Success;
-use crate::outfile::{self, GoOn};
 use crate::output::Output;
 use crate::session::Session;
-use crate::{Result, history_line, progress};
+use crate::{Result, history_line, outfile, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,35 +61,30 @@ impl Export {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let document = self.document.open(session)?;
         match self.out.as_deref().filter(|path| path.as_os_str() != "-") {
-            None => self.write(&document, output.stream(), &|| Ok(()))?,
-            Some(path) => {
-                outfile::replace_stoppable(path, |out, go_on| self.write(&document, out, go_on))?;
-            }
+            None => self.write(&document, output.stream())?,
+            Some(path) => outfile::replace_stoppable(path, |out| self.write(&document, out))?,
         }
         Ok(Success::Done)
     }
 
-    fn write(&self, document: &Document, out: &mut dyn Write, go_on: &GoOn<'_>) -> Result<()> {
+    fn write(&self, document: &Document, out: &mut dyn Write) -> Result<()> {
         if self.history {
-            return write_history(document, out, go_on);
+            return write_history(document, out);
         }
         let snapshot = self.at.snapshot(document)?;
-        outfile::write_long(out, go_on, |out| {
-            snapshot.write_json(&JsonPointer::root(), &Format::default(), out)
-        })?;
+        snapshot.write_json(&JsonPointer::root(), &Format::default(), out)?;
         Ok(out.write_all(b"\n")?)
     }
 }
 
-fn write_history(document: &Document, out: &mut dyn Write, go_on: &GoOn<'_>) -> Result<()> {
+fn write_history(document: &Document, out: &mut dyn Write) -> Result<()> {
     let mut history = document.export()?;
     history_line::write_facts(&history.facts()?, out)?;
     let bar = progress::bar("exporting", Some(history.remaining()));
     while let Some(revision) = history.next().transpose()? {
-        go_on()?;
         history_line::write(&revision, out)?;
         if revision.long_texts() > 0 {
-            outfile::write_long(out, go_on, |out| history.write_long(&revision, out))?;
+            history.write_long(&revision, out)?;
             out.write_all(b"\n")?;
         }
         bar.inc(1);

@@ -32,6 +32,12 @@ impl<'r, 'f> Transfer<'r, 'f> {
         Self { report, done: 0, total, is_cancelled: false }
     }
 
+    /// `Cancelled` once whoever is told how far it is has stopped it.
+    pub(super) fn go_on(&mut self) -> Result<()> {
+        self.is_cancelled |= (self.report)(self.done, self.total).is_break();
+        if self.is_cancelled { Err(stopped()) } else { Ok(()) }
+    }
+
     /// Gives `take` the content to read; the SHA-256 of what it read.
     pub(super) fn run(
         &mut self,
@@ -50,7 +56,7 @@ impl<'r, 'f> Transfer<'r, 'f> {
         let taken = take(&mut counted);
         let (digest, bytes) = (counted.digest.finalize().into(), counted.bytes);
         if self.is_cancelled {
-            return Err(Error::new(ErrorKind::Cancelled, "stopped before its end"));
+            return Err(stopped());
         }
         taken.map(|()| (digest, bytes))
     }
@@ -88,6 +94,11 @@ impl<'r, 'f> Transfer<'r, 'f> {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn stopped() -> Error {
+    Error::new(ErrorKind::Cancelled, "stopped before its end")
 }
 
 /// Copies all of `content`; what fails tells on which side it did.

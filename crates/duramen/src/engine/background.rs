@@ -4,6 +4,7 @@
 //! without it the committing threads do the same work in the same order when it is due.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub(super) struct Worker {
 pub(super) struct Signal {
     wanted: Mutex<Wanted>,
     changed: Condvar,
+    /// Set with what ends the thread, for those who look at it often.
+    ending: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +50,11 @@ impl Signal {
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        *self.wanted.lock() == Wanted::End
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn ending(&self) -> &Arc<AtomicBool> {
+        &self.ending
     }
 
     /// Waits for work; false at the end.
@@ -93,8 +100,9 @@ impl Worker {
         Ok(Self { signal, thread })
     }
 
-    /// Ends the thread; what it does now it does to its end.
+    /// Ends the thread; what it does now it does to its end, unless there is a hurry.
     pub(super) fn end(self) {
+        self.signal.ending.store(true, Ordering::Relaxed);
         *self.signal.wanted.lock() = Wanted::End;
         self.signal.changed.notify_all();
         // A thread that panicked has said so; there is nothing to add here.

@@ -7,6 +7,7 @@
 //!   as on a full disk, has done nothing, and another one writes the same again.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 
@@ -17,7 +18,7 @@ use crate::journal::JournalPoint;
 use crate::limits::{
     CLOSING_CHECKPOINT_JOURNAL_BYTES, KEPT_HASH_TEXT_BYTES_MAX, SEGMENTS_KEPT_MAX,
 };
-use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter};
+use crate::segment::{Encoding, SegmentInfo, SegmentMeta, SegmentWriter, Stop};
 use crate::series::rollup::Rolling;
 use crate::series::young as series;
 use crate::sync::MutexGuard;
@@ -123,7 +124,8 @@ impl Engine {
             first_sequence: young.from.sequence.next().min(young.tail.sequence),
             last_sequence: young.tail.sequence,
         };
-        let mut out = CellSink::new(SegmentWriter::create(&self.device, number, meta)?);
+        let segment = SegmentWriter::create(&self.device, number, meta)?;
+        let mut out = CellSink::new(segment.until(self.stop()));
         for (tree, frozen) in &young.trees {
             schemas.push(tree.write_frozen(frozen, hashes.remove(&tree.id()), &mut out)?);
         }
@@ -171,6 +173,17 @@ impl Engine {
         self.journal_bytes().max(self.memory.young()) >= CLOSING_CHECKPOINT_JOURNAL_BYTES
     }
 
+    /// Whether nobody wants to wait for what spares the next open some time.
+    pub(super) fn is_hurried(&self) -> bool {
+        self.options.hurry.load(Ordering::Relaxed)
+    }
+
+    /// What ends a checkpoint of the thread beside the commits, once the database is being closed
+    /// in a hurry. Before that, commits may wait for it.
+    fn stop(&self) -> Stop {
+        Stop::new([&self.options.hurry, self.signal.ending()])
+    }
+
     /// Ends the work in order: a checkpoint if there is much to replay, and everything durable.
     pub(crate) fn shut(&self) -> Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
@@ -183,10 +196,10 @@ impl Engine {
             sealed => sealed?,
         }
         // Entries of indexes take memory, and no journal.
-        if self.has_much_young() {
+        if self.has_much_young() && !self.is_hurried() {
             match self.write_checkpoint() {
-                // It would only spare the next open some replay, for which there is no room.
-                Err(error) if error.kind() == ErrorKind::Full => {}
+                // It would only spare the next open some replay: there is no room or time for it.
+                Err(error) if matches!(error.kind(), ErrorKind::Full | ErrorKind::Cancelled) => {}
                 written => written?,
             }
         }

@@ -368,9 +368,9 @@ impl Engine {
         self.compact_by(Wish::Due, &mut |_, _| ControlFlow::Continue(()))
     }
 
-    /// Does the compaction that is due.
+    /// Does the compaction that is due, unless there is a hurry.
     pub(crate) fn compact_due(&self) -> Result<()> {
-        while self.compact_step()? {}
+        while !self.is_hurried() && self.compact_step()? {}
         Ok(())
     }
 

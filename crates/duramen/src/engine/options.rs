@@ -1,6 +1,7 @@
 //! How a database is opened, and what a commit says of itself.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::durability::Durability;
 use crate::limits::{JOURNAL_ROOM_PARTS, SMALL_JOURNAL_BYTES};
@@ -36,6 +37,9 @@ pub struct Options {
     pub background: bool,
     /// Where commit timestamps come from.
     pub clock: Arc<dyn Clock>,
+    /// Whoever sets this does not want to wait: closing the database then leaves checkpoints and
+    /// merges, which spare the next open some time, to that. Every commit is kept all the same.
+    pub hurry: Arc<AtomicBool>,
 }
 
 impl Default for Options {
@@ -49,6 +53,7 @@ impl Default for Options {
             checkpoint_journal_bytes: 64 << 20,
             background: true,
             clock: Arc::new(SystemClock),
+            hurry: Arc::default(),
         }
     }
 }

@@ -8,9 +8,9 @@ use super::filter::{Filter, KeyHash};
 use super::index::IndexEntry;
 use super::reader::{Guide, Segment, read_footer};
 use crate::damage::corrupt;
-use crate::{Error, Result, io};
+use crate::{Error, ErrorKind, Result, io};
 
-/// Verifies the cell with a key.
+/// Verifies the cell with a key, or stops the check, which is `Cancelled`.
 pub(crate) type VisitCell<'v> = dyn FnMut(&[u8], Bytes) -> Result<()> + 'v;
 
 impl Segment {
@@ -62,10 +62,14 @@ impl Segment {
                 Ok(cells) => {
                     self.check_fence(&entry, &fence, &cells, findings);
                     self.check_keys(&entry, &cells, &guide.filter, findings);
-                    let slots = 0..cells.len();
-                    findings.extend(
-                        slots.filter_map(|slot| visit(&cells.key(slot), cells.cell(slot)).err()),
-                    );
+                    for slot in 0..cells.len() {
+                        let visited = visit(&cells.key(slot), cells.cell(slot));
+                        let is_stopped = is_cancelled(&visited);
+                        findings.extend(visited.err());
+                        if is_stopped {
+                            return;
+                        }
+                    }
                     last_key = cells.key(cells.len() - 1).to_vec();
                 }
                 Err(error) => findings.push(error),
@@ -118,4 +122,8 @@ impl Segment {
         let (expected, found) = (format!("{expected:02x?}"), format!("{found:02x?}"));
         corrupt(self.origin().path, entry.block.offset.get(), what, expected, found)
     }
+}
+
+fn is_cancelled(visited: &Result<()>) -> bool {
+    visited.as_ref().is_err_and(|error| error.kind() == ErrorKind::Cancelled)
 }

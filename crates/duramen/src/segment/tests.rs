@@ -15,7 +15,7 @@ use super::index::Index;
 use super::*;
 use crate::io::Device;
 use crate::limits::BLOCK_BYTES_MAX;
-use crate::{ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
 
 pub(crate) const META: SegmentMeta = SegmentMeta {
     database_id: 0x00d0_0d1e,
@@ -515,4 +515,21 @@ fn altered(body: &Bytes) -> impl Iterator<Item = Bytes> {
 
 fn with_counts(body: &Bytes) -> [(u32, Bytes); 4] {
     [0, 1, 12, 60_000].map(|items| (items, body.clone()))
+}
+
+/// A backup once read all of a segment before it saw that it was stopped.
+#[test]
+fn check_that_is_stopped_reads_no_further() {
+    let device = Arc::new(TestDevice::default());
+    let shared: Arc<dyn Device> = Arc::<TestDevice>::clone(&device);
+    let cells = small_cells();
+    let info = write(&shared, 1, &cells);
+    let segment = Segment::open(device.as_ref(), &info).unwrap();
+    let mut visited = 0;
+    let findings = segment.check(&mut |_, _| {
+        visited += 1;
+        Err(Error::new(ErrorKind::Cancelled, "enough"))
+    });
+    assert_eq!((visited, findings.len()), (1, 1));
+    assert_eq!(findings[0].kind(), ErrorKind::Cancelled);
 }

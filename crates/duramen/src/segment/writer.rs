@@ -99,6 +99,27 @@ pub(crate) struct SegmentWriter {
     hashes: Vec<KeyHash>,
     cells: u64,
     finished: bool,
+    stop: Stop,
+}
+
+/// What has a segment not be written to its end: flags that have all been set.
+#[derive(Debug, Default)]
+pub(crate) struct Stop(Vec<Arc<AtomicBool>>);
+
+impl Stop {
+    pub(crate) fn new<'f>(flags: impl IntoIterator<Item = &'f Arc<AtomicBool>>) -> Self {
+        Self(flags.into_iter().map(Arc::clone).collect())
+    }
+
+    /// `Cancelled` if they are.
+    #[inline]
+    fn check(&self) -> Result<()> {
+        if !self.0.is_empty() && self.0.iter().all(|flag| flag.load(Ordering::Relaxed)) {
+            let message = "the segment is left to the next open of the database";
+            return Err(Error::new(ErrorKind::Cancelled, message));
+        }
+        Ok(())
+    }
 }
 
 impl SegmentWriter {
@@ -135,12 +156,19 @@ impl SegmentWriter {
             hashes: Vec::new(),
             cells: 0,
             finished: false,
+            stop: Stop::default(),
         }
     }
 
     /// Where in its cells vectors of integers stand, so that they compress better.
     pub(crate) fn with_vectors(mut self, find_vectors: FindVectors) -> Self {
         self.find_vectors = find_vectors;
+        self
+    }
+
+    /// Adding a cell is `Cancelled` from then on.
+    pub(crate) fn until(mut self, stop: Stop) -> Self {
+        self.stop = stop;
         self
     }
 
@@ -163,6 +191,7 @@ impl SegmentWriter {
     /// The same of a key that begins with so many bytes as that of the cell before it does.
     #[inline]
     pub(crate) fn push_behind(&mut self, alike: usize, key: &[u8], cell: &[u8]) -> Result<()> {
+        self.stop.check()?;
         let shared = alike + shared_bytes(&key[alike..], &self.last_key[alike..]);
         assert!(
             key.get(shared) > self.last_key.get(shared),

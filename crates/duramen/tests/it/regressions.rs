@@ -1,6 +1,7 @@
 //! Defects that were found and mended, each in the fewest steps that showed it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
@@ -266,4 +267,29 @@ fn processes_that_each_leave_a_segment_do_not_pile_them_up() {
         drop(document);
         db.close().unwrap();
     }
+}
+
+/// Who pressed Ctrl-C once waited a second for the checkpoint of closing.
+#[test]
+fn closing_in_a_hurry_writes_no_checkpoint_and_keeps_every_commit() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let long = "x".repeat(duramen::limits::CLOSING_CHECKPOINT_JOURNAL_BYTES);
+    let closed = |name: &str, is_hurried: bool| {
+        let options = Options::default();
+        let hurry = Arc::clone(&options.hurry);
+        let db = Database::open_device(Arc::clone(&device), options).unwrap();
+        let document = db.create_document(name).unwrap();
+        document.put(format!("[\"{long}\"]"), &plain()).unwrap();
+        drop(document);
+        hurry.store(is_hurried, Ordering::Relaxed);
+        db.close().unwrap();
+        let options = Options { read_only: true, ..Options::default() };
+        let db = Database::open_device(Arc::clone(&device), options).unwrap();
+        let value = db.document(name).unwrap().head().unwrap().to_json().unwrap();
+        assert_eq!(value.len(), long.len() + 4);
+        let stats = db.stats().unwrap();
+        (stats.segments, stats.epoch)
+    };
+    assert_eq!(closed("a", true), (0, 1));
+    assert_eq!(closed("b", false), (1, 1));
 }

@@ -167,7 +167,7 @@ impl Import {
 
     /// Reads all lines; how many were bad.
     fn read(&self, lines: &mut dyn Lines, columns: &mut Columns<'_>) -> Result<u64> {
-        let interruption = Interruption::watch()?;
+        Interruption::watch()?;
         let bar = progress::bar("reading lines", None);
         let (name, mut bad) = (input::name(&self.file), 0);
         while let Some((line, rows)) =
@@ -186,10 +186,7 @@ impl Import {
             }
             if line.is_multiple_of(LINES_PER_LOOK) {
                 bar.set_position(line);
-                if interruption.is_asked() {
-                    let message = "interrupted: nothing was written".to_owned();
-                    return Err(Failure::Interrupted(message));
-                }
+                check_interruption()?;
             }
         }
         bar.finish_and_clear();
@@ -198,6 +195,14 @@ impl Import {
         }
         Ok(bad)
     }
+}
+
+/// Ends what has written nothing yet once Ctrl-C was pressed.
+fn check_interruption() -> Result<()> {
+    if Interruption::of_process().is_asked() {
+        return Err(Failure::Interrupted("interrupted: nothing was written".to_owned()));
+    }
+    Ok(())
 }
 
 /// Makes the series that are new and appends all points, in one commit.
@@ -210,6 +215,7 @@ fn commit(
     let created = create(&mut transaction, &columns)?;
     let (mut points, mut series) = (0, 0);
     for (name, column) in columns.into_points() {
+        check_interruption()?;
         transaction.append_points(&name, &column)?;
         points += column.len() as u64;
         series += 1;
@@ -224,6 +230,7 @@ fn commit(
 fn create(transaction: &mut Transaction, columns: &Columns<'_>) -> Result<u64> {
     let (mut created, mut new) = (0, columns.new_series());
     loop {
+        check_interruption()?;
         let together: Vec<_> = new.by_ref().take(SERIES_TOGETHER).collect();
         if together.is_empty() {
             return Ok(created);
