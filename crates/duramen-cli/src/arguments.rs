@@ -42,7 +42,8 @@ Examples:
   duramen log shop.duramen config --limit 10
 
 Exit codes: 0 done, 1 `check`, `scrub`, `repair` or `diff --exit-code` found something, 2 wrong
-command line, 10 to 23 by kind of error (docs/errors.md), 130 stopped by Ctrl-C.";
+command line, 10 to 23 by kind of error (docs/errors.md), 130 stopped by Ctrl-C, 141 nobody reads
+the output any more.";
 
 /// Keeps every revision of JSON documents, readable at the speed of the present.
 #[derive(Debug, Parser)]

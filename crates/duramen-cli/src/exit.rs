@@ -8,10 +8,15 @@ use std::process::ExitCode;
 use duramen::{Error, ErrorKind};
 use serde::Serialize;
 
+use crate::extension::similar;
 use crate::notice::notice;
 
 /// Characters of a wrong value that an error shows.
 const SHOWN_CHARS_MAX: usize = 200;
+
+/// The exit code once whoever read the output went away, which shells give to a program that
+/// `SIGPIPE` ended.
+const READER_GONE: u8 = 141;
 
 /// A command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,9 +140,13 @@ fn code_of(kind: ErrorKind) -> u8 {
 pub(crate) fn finish(result: Result<Success, Failure>, json: bool) -> ExitCode {
     ExitCode::from(match result {
         Ok(success) => code(success),
-        Err(failure) if failure.is_broken_pipe() => 0,
-        Err(failure) => report(&failure, json),
+        Err(failure) => end(&failure, json),
     })
+}
+
+/// The exit code of a failure, which is reported if there is somebody who wants to know.
+fn end(failure: &Failure, json: bool) -> u8 {
+    if failure.is_broken_pipe() { READER_GONE } else { report(failure, json) }
 }
 
 /// The exit code of a command that ran to its end.
@@ -167,18 +176,31 @@ pub(crate) fn refuse(error: &clap::Error, json: bool) -> u8 {
             Ok(()) => return 0,
             Err(error) => Failure::Output(error),
         };
-        return if failure.is_broken_pipe() { 0 } else { report(&failure, json) };
+        return end(&failure, json);
     }
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
         return 2;
     }
-    let text = text(error);
+    let mut text = text(error);
+    if let Some(meant) = meant_command(error) {
+        let (told, usage) = text.split_once('\n').unwrap_or((text.as_str(), ""));
+        text = format!("{told}; did you mean {meant}?\n{usage}");
+    }
     if is_wrong_value(error) {
         let message = text.split("\n\nFor more information").next().unwrap_or_default();
         return report(&Error::new(ErrorKind::Invalid, message).into(), json);
     }
     report(&Failure::Usage(text.trim_end().to_owned()), json)
+}
+
+/// The command that was perhaps meant by one that is not there, where clap does not tell.
+fn meant_command(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue};
+    match (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::SuggestedSubcommand)) {
+        (Some(ContextValue::String(name)), None) => similar(name),
+        _ => None,
+    }
 }
 
 /// Whether a value is none of its type, which is input like any other. One that begins as an option

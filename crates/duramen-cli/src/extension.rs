@@ -15,9 +15,6 @@ use crate::exit::{self, Failure, Success};
 use crate::output::Output;
 use crate::session::Session;
 
-/// How alike a mistyped command and the one that was meant are at least.
-const LIKENESS_MIN: f64 = 0.75;
-
 /// Runs the program for the first word with the other words, and ends as it ends. A word that
 /// names a database starts the shell on it.
 pub(crate) fn run(words: &[OsString], session: &Session, output: &mut Output) -> Result<Success> {
@@ -78,11 +75,7 @@ fn missing(name: &str) -> String {
 /// The command that a mistyped one is most like.
 pub(crate) fn similar(name: &str) -> Option<String> {
     let command = Arguments::command();
-    let alike = command
-        .get_subcommands()
-        .map(|known| (strsim::jaro_winkler(known.get_name(), name), known.get_name()))
-        .max_by(|one, other| one.0.total_cmp(&other.0))?;
-    (alike.0 >= LIKENESS_MIN).then(|| alike.1.to_owned())
+    duramen_sql::nearest(name, command.get_subcommands().map(|known| known.get_name().to_owned()))
 }
 
 #[cfg(test)]

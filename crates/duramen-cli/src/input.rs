@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
-use duramen::{Error, Micros, Result};
+use duramen::{Error, ErrorKind, Micros, Result};
 
 use crate::interruption::Interruption;
 
@@ -273,7 +273,31 @@ pub(crate) fn failure(path: &Path, error: io::Error) -> Error {
 /// The file, to be read at any place.
 #[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
 pub(crate) fn open(path: &Path) -> Result<File> {
-    File::open(path).map_err(|error| failure(path, error))
+    let mut file = File::open(path).map_err(|error| failure(path, error))?;
+    let packer = packer(&mut file).map_err(|error| failure(path, error))?;
+    packer.map_or(Ok(file), |packer| {
+        let path = path.display();
+        let message = format!(
+            "{path} is compressed: unpack it, such as with a pipe: {packer} -dc {path} | duramen \
+             ... -"
+        );
+        Err(Error::new(ErrorKind::Invalid, message))
+    })
+}
+
+/// The program that packed a file, if one did: else its bytes would be told as no text.
+fn packer(file: &mut File) -> io::Result<Option<&'static str>> {
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
+    let mut begin = Vec::new();
+    file.by_ref().take(4).read_to_end(&mut begin)?;
+    file.rewind()?;
+    Ok(match begin[..] {
+        [0x1f, 0x8b, ..] => Some("gzip"),
+        [0x28, 0xb5, 0x2f, 0xfd] => Some("zstd"),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

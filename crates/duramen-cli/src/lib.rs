@@ -18,6 +18,7 @@ mod extension;
 mod history_line;
 mod input;
 mod interruption;
+mod meant;
 mod moment;
 mod notice;
 mod outfile;

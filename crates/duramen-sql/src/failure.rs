@@ -391,7 +391,7 @@ fn without_report(why: &str) -> &str {
 }
 
 /// The name among others that is most like one.
-pub(crate) fn nearest(name: &str, others: impl Iterator<Item = String>) -> Option<String> {
+pub fn nearest(name: &str, others: impl Iterator<Item = String>) -> Option<String> {
     const LIKENESS_MIN: f64 = 0.7;
     let like = |other: String| {
         let likeness = strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());

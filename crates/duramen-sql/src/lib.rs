@@ -106,6 +106,7 @@ pub use answer::Answer;
 pub use copy::CopyProgress;
 pub use csv_file::{CsvFile, CsvLine};
 pub use datafusion::arrow;
+pub use failure::nearest;
 pub use format::Format;
 pub use function::functions;
 pub use outfile::replace_file;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use duramen::{Database, Document, ErrorKind, Finding, Options};
 
-use crate::Result;
 use crate::exit::Failure;
 use crate::notice::notice;
 use crate::session::Session;
+use crate::{Result, meant};
 
 /// A database that is read.
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ pub(crate) struct ReadDocument {
 
 impl ReadDocument {
     pub(crate) fn open(&self, session: &Session) -> Result<Document> {
-        Ok(self.database.open(session)?.document(&self.name)?)
+        Ok(meant::document(&self.database.open(session)?, &self.name)?)
     }
 }
 

@@ -9,11 +9,12 @@ use duramen::{
 use super::{Keys, WriteDatabase};
 use crate::exit::Success;
 use crate::input::LongText;
+use crate::meant::Named as _;
 use crate::notice::notice;
 use crate::output::Output;
 use crate::session::Session;
 use crate::written::Written;
-use crate::{Result, bulk, moment};
+use crate::{Result, bulk, meant, moment};
 
 /// A document that is changed, and what goes with the commit.
 #[derive(Debug, Args)]
@@ -99,7 +100,7 @@ impl Editing<'_> {
 
     /// Another document of the database.
     pub(crate) fn other(&self, name: &str) -> Result<Document> {
-        Ok(self.database.document(name)?)
+        Ok(meant::document(&self.database, name)?)
     }
 
     /// Whether there is no such document yet.
@@ -160,7 +161,8 @@ impl Editing<'_> {
         output: &mut Output,
         change: impl FnOnce(&mut Transaction, &str) -> duramen::Result<Option<u64>>,
     ) -> Result<Success> {
-        let (places, committed) = self.make(change)?;
+        let made = self.make(change);
+        let (places, committed) = made.or_meant(&self.database.snapshot(), self.name)?;
         drop(self.database);
 
         if self.head.is_none() {

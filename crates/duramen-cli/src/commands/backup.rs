@@ -47,8 +47,8 @@ pub(crate) struct Backup {
     /// Read the whole backup back and compare it
     #[arg(long)]
     verify: bool,
-    /// Then remove all but the newest N backups, and what only they need
-    #[arg(long, value_name = "N")]
+    /// Then remove all but so many of the newest backups, and what only the others need
+    #[arg(long, value_name = "COUNT")]
     keep: Option<NonZeroUsize>,
 }
 

@@ -6,6 +6,7 @@ use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::CommitArguments;
 use crate::exit::Success;
+use crate::meant::Named as _;
 use crate::output::Output;
 use crate::session::Session;
 use crate::written::Written;
@@ -36,7 +37,8 @@ impl Delete {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let options = self.commit.options()?;
         let database = self.database.open(session)?;
-        let outcome = database.delete_document(&self.document, &options)?;
+        let outcome = database.delete_document(&self.document, &options);
+        let outcome = outcome.or_meant(&database.snapshot(), &self.document)?;
         output.record(&Written::deleted(&self.document, &outcome, options.timestamp))?;
         Ok(Success::Done)
     }

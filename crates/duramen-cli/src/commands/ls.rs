@@ -15,7 +15,7 @@ use crate::{Result, moment};
 const EXAMPLES: &str = "\
 Examples:
   duramen ls shop.duramen
-  duramen ls shop.duramen --json    with revisions and times
+  duramen ls shop.duramen --json    # with revisions and times
   duramen ls shop.duramen --deleted";
 
 /// List the documents of a database

@@ -15,16 +15,16 @@ use crate::session::Session;
 const EXAMPLES: &str = "\
 Examples:
   duramen man | man -l -
-  duramen man diff | man -l -
+  duramen man series append | man -l -
   duramen man --out ~/.local/share/man/man1";
 
 /// Print the manual page of this command, or of one of its commands
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Man {
-    /// The command; without it the page of duramen itself
+    /// The command, such as diff or series append; without it the page of duramen itself
     #[arg(conflicts_with = "out")]
-    command: Option<String>,
+    command: Vec<String>,
     /// Write all pages into this folder, one file for each command
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
@@ -38,11 +38,8 @@ impl Man {
             write_all(&root, folder)?;
             return Ok(Success::Done);
         }
-        let command = match &self.command {
-            None => root,
-            Some(name) => find(&root, name)?,
-        };
-        page(command).render(output.stream())?;
+        page(self.command.iter().try_fold(root, |command, name| find(&command, name))?)
+            .render(output.stream())?;
         Ok(Success::Done)
     }
 }
@@ -53,16 +50,15 @@ fn page(command: Command) -> Page {
     Page::new(command).source(format!("Duramen {version}")).manual("Duramen")
 }
 
-fn find(root: &Command, name: &str) -> Result<Command> {
-    let command = root.find_subcommand(name).cloned();
-    command.ok_or_else(|| Failure::Usage(format!("there is no command {name:?}; see duramen help")))
+fn find(command: &Command, name: &str) -> Result<Command> {
+    let found = command.find_subcommand(name).cloned();
+    found.ok_or_else(|| Failure::Usage(format!("there is no command {name:?}; see duramen help")))
 }
 
-fn write_all(root: &Command, folder: &Path) -> Result<()> {
+/// Writes the page of a command, and those of the commands that it has.
+fn write_all(command: &Command, folder: &Path) -> Result<()> {
     let failed = |error| Error::io(format_args!("cannot write to {}", folder.display()), error);
     std::fs::create_dir_all(folder).map_err(failed)?;
-    for command in std::iter::once(root).chain(root.get_subcommands()) {
-        page(command.clone()).generate_to(folder).map_err(failed)?;
-    }
-    Ok(())
+    page(command.clone()).generate_to(folder).map_err(failed)?;
+    command.get_subcommands().try_for_each(|command| write_all(command, folder))
 }

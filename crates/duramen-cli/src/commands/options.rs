@@ -6,12 +6,12 @@ use clap::Args;
 use duramen::{DocumentOptions, Error, ErrorKind, LabelPath};
 use serde::Serialize;
 
-use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
+use crate::{Result, meant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,10 +80,10 @@ impl Options {
         let changes =
             !self.declarations.is_empty() || !self.no_ids.is_empty() || !self.no_maps.is_empty();
         if !changes {
-            let document = self.database.read(session)?.document(&self.document)?;
+            let document = meant::document(&self.database.read(session)?, &self.document)?;
             return print(&document.options()?, output);
         }
-        let document = self.database.open(session)?.document(&self.document)?;
+        let document = meant::document(&self.database.open(session)?, &self.document)?;
         let mut options = document.options()?;
         self.declarations.add_to(&mut options)?;
         for path in &self.no_ids {

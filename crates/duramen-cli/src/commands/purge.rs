@@ -13,7 +13,7 @@ use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
-use crate::{Result, progress};
+use crate::{Result, meant, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,7 +63,7 @@ impl Purge {
         let target = Target::parse(&self.place)?;
         let interruption = Interruption::watch()?;
         let database = self.database.open(session)?;
-        let document = database.document(&self.document)?;
+        let document = meant::document(&database, &self.document)?;
         let at = self.at.as_ref().map(|text| moment::revision(&document, text)).transpose()?;
         let keys = Keys::of(&document)?;
         let target = keys.stored(&target);

@@ -9,13 +9,13 @@ use duramen::{
 };
 use duramen_sql::RecordLoad;
 
-use crate::Result;
 use crate::arguments::edit::Note;
 use crate::arguments::{ReadDatabase, WriteDatabase, moment};
 use crate::exit::Success;
 use crate::notice::notice;
 use crate::output::Output;
 use crate::session::Session;
+use crate::{Result, meant};
 
 mod blame;
 mod delete;
@@ -106,7 +106,7 @@ struct ReadCollection {
 
 impl ReadCollection {
     fn open(&self, session: &Session) -> Result<Collection> {
-        Ok(self.database.open(session)?.collection(&self.name)?)
+        Ok(meant::collection(&self.database.open(session)?, &self.name)?)
     }
 }
 
@@ -178,7 +178,7 @@ struct Writing<'a> {
 impl WriteCollection {
     fn open(&self, session: &Session) -> Result<(Database, Collection)> {
         let database = self.database.open(session)?;
-        let collection = database.collection(&self.name)?;
+        let collection = meant::collection(&database, &self.name)?;
         Ok((database, collection))
     }
 

@@ -6,6 +6,7 @@ use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::Success;
+use crate::meant::Named as _;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -34,8 +35,9 @@ pub(crate) struct RenameDocument {
 impl RenameDocument {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let database = self.database.open(session)?;
-        database.rename_document(&self.document, &self.name, &self.note.options())?;
         let (old, new) = (&self.document, &self.name);
+        let renamed = database.rename_document(old, new, &self.note.options());
+        renamed.or_meant(&database.snapshot(), old)?;
         if output.style.json {
             output.line(serde_json::json!({ "document": new, "renamed_from": old }))?;
         } else {

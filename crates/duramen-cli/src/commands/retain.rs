@@ -7,16 +7,16 @@ use clap::Args;
 use duramen::{Error, ErrorKind, Retention};
 use serde::Serialize;
 
-use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
+use crate::{Result, meant};
 
 const EXAMPLES: &str = "\
 Examples:
-  duramen retain shop.duramen config                how much is kept
+  duramen retain shop.duramen config    # how much is kept
   duramen retain shop.duramen config --last 100
   duramen retain shop.duramen config --for 90d
   duramen retain shop.duramen config --head
@@ -60,11 +60,11 @@ pub(crate) struct Retain {
 impl Retain {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let (keep, first) = if let Some(keep) = self.keep()? {
-            let document = self.database.open(session)?.document(&self.document)?;
+            let document = meant::document(&self.database.open(session)?, &self.document)?;
             document.retain(keep, &self.note.options())?;
             (keep, document.first_revision()?)
         } else {
-            let document = self.database.read(session)?.document(&self.document)?;
+            let document = meant::document(&self.database.read(session)?, &self.document)?;
             (document.retention()?, document.first_revision()?)
         };
         output.record(&Line::new(keep, first.0))?;

@@ -11,7 +11,7 @@ use crate::exit::Success;
 use crate::notice::notice;
 use crate::output::{Output, one_line};
 use crate::session::Session;
-use crate::{Result, moment};
+use crate::{Result, meant, moment};
 
 use self::point::time_text;
 
@@ -189,7 +189,7 @@ impl SeriesAt {
         let database = self.database.open(session)?;
         // A name of then may be that of another series now, or of none.
         Ok(match self.at.at {
-            None => database.series(&self.name)?.snapshot(),
+            None => meant::series(&database, &self.name)?.snapshot(),
             Some(when) => {
                 let found = self.at.of(&database)?.series(&self.name);
                 found.map_err(|error| self.not_then(error, &database, when))?
@@ -281,7 +281,7 @@ impl Which {
             let filter = SeriesFilter { glob: Some(glob.clone()), ..base.clone() };
             let some = snapshot.find_series(&filter)?;
             if some.is_empty() {
-                return Err(none_such(glob).into());
+                return Err(meant::no_series_like(snapshot, glob).into());
             }
             found.extend(some);
         }
@@ -302,13 +302,6 @@ fn parse_type(text: &str) -> Result<ValueType, String> {
     ValueType::parse(text).map_err(|error| error.message().to_owned())
 }
 
-/// The error for a pattern that no name of a series has.
-fn none_such(glob: &str) -> Error {
-    let message =
-        format!("there is no such series as {glob:?}: \"duramen series ls\" lists those there are");
-    Error::new(ErrorKind::NotFound, message)
-}
-
 /// Tells of points that were written and are not seen.
 fn tell_unkept(unkept: &[(String, u64)]) {
     for (name, count) in unkept.iter().take(UNKEPT_TOLD) {
@@ -321,13 +314,4 @@ fn tell_unkept(unkept: &[(String, u64)]) {
     if unkept.len() > UNKEPT_TOLD {
         notice!("duramen: and those of {} more series", unkept.len() - UNKEPT_TOLD);
     }
-}
-
-/// The error for points of a series that is not there and not to be made.
-fn unknown(name: &str) -> Error {
-    let message = format!(
-        "there is no series {name:?}: make it with --create, or see \"duramen series ls\" for \
-         those there are"
-    );
-    Error::new(ErrorKind::Invalid, message)
 }

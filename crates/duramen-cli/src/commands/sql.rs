@@ -37,7 +37,7 @@ Examples:
   duramen sql shop.duramen 'SELECT * FROM players WHERE name = $1' --param \"O'Hara\"
   duramen sql shop.duramen \"UPDATE players SET score = score + 1 WHERE world = 'nether'\"
   duramen sql shop.duramen \"COPY (SELECT * FROM players) TO 'players.parquet'\"
-  duramen sql shop.duramen 'SELECT _timestamp, score FROM players' --plot --output players.svg
+  duramen sql shop.duramen 'SELECT _timestamp, score FROM players' --plot --out players.svg
   duramen sql shop.duramen < script.sql
   duramen sql shop.duramen
 
@@ -69,10 +69,10 @@ pub(crate) struct Sql {
     #[arg(long, value_name = "FORMAT", default_value_t)]
     format: Format,
     /// Write the answer to this file
-    #[arg(long, value_name = "FILE", requires = "query")]
-    output: Option<PathBuf>,
-    /// Draw the answer, a time or whole number and a number in each row, as a chart; into --output
-    /// as a picture, whose name ends with .svg or .png
+    #[arg(long, alias = "output", value_name = "FILE", requires = "query")]
+    out: Option<PathBuf>,
+    /// Draw the answer, a time or whole number and a number in each row, as a chart; into --out as
+    /// a picture, whose name ends with .svg or .png
     #[arg(long, requires = "query", conflicts_with = "format")]
     plot: bool,
     /// Memory for sorting, grouping and joining before files are used, in MiB
@@ -115,13 +115,13 @@ impl Sql {
         }
         let format = self.format(output);
         if matches!(format, Format::Parquet | Format::Arrow)
-            && self.output.is_none()
+            && self.out.is_none()
             && output.style.terminal
         {
-            let message = format!("{format} is not for a terminal: give a file (--output FILE)");
+            let message = format!("{format} is not for a terminal: give a file (--out FILE)");
             return Err(Failure::Usage(message));
         }
-        self.answer(query, session, |answer| match &self.output {
+        self.answer(query, session, |answer| match &self.out {
             None => output.written_by(|out| answer.write(format, out).map_err(stopped)),
             Some(path) => outfile::replace(path, |out| answer.write(format, out).map_err(stopped)),
         })?;
@@ -130,7 +130,7 @@ impl Sql {
 
     fn draw(&self, query: &str, session: &Session, output: &mut Output) -> Result<Success> {
         self.answer(query, session, |answer| {
-            let Some(file) = &self.output else {
+            let Some(file) = &self.out else {
                 // A character of the terminal has two dots side by side.
                 let (curve, axis, _) = plot::read(answer, 2 * TERMINAL.0).map_err(stopped)?;
                 return terminal::write((&curve, axis), TERMINAL, output);

@@ -15,7 +15,7 @@ use crate::commands::purge::PurgeLine;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
-use crate::{Result, input};
+use crate::{Result, input, meant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,7 +59,7 @@ impl Stat {
         match database.series(name) {
             Ok(series) => output.record(&SeriesPart::new(None, &series.stats()?))?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let document = database.document(name)?;
+                let document = meant::document(&database, name)?;
                 let (keys, purges) = (Keys::of(&document)?, document.purges()?);
                 let purges = purges.iter().map(|purge| PurgeLine::new(purge, keys)).collect();
                 output.record(&Part { purges, ..Part::from(&document.stats()?) })?;

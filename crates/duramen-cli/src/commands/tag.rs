@@ -11,11 +11,11 @@ use crate::arguments::{WriteDatabase, moment};
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
-use crate::{Result, moment as times};
+use crate::{Result, meant, moment as times};
 
 const EXAMPLES: &str = "\
 Examples:
-  duramen tag shop.duramen config                  list the tags
+  duramen tag shop.duramen config    # list the tags
   duramen tag shop.duramen config v1.0
   duramen tag shop.duramen config v0.9 7 --message 'as shipped'
   duramen tag shop.duramen config stable 12 --move
@@ -49,7 +49,7 @@ pub(crate) struct Tag {
 impl Tag {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let Some(name) = &self.name else { return self.list(session, output) };
-        let document = self.database.open(session)?.document(&self.document)?;
+        let document = meant::document(&self.database.open(session)?, &self.document)?;
         let revision = self.revision.as_deref();
         let revision = revision.map(|text| moment::revision(&document, text)).transpose()?;
         let options = self.note.options();
@@ -63,7 +63,7 @@ impl Tag {
     }
 
     fn list(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        for tag in self.database.read(session)?.document(&self.document)?.tags()? {
+        for tag in meant::document(&self.database.read(session)?, &self.document)?.tags()? {
             output.record(&Line::from(tag))?;
         }
         Ok(Success::Done)

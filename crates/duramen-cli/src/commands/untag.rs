@@ -2,12 +2,12 @@
 
 use clap::Args;
 
-use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::Success;
 use crate::output::Output;
 use crate::session::Session;
+use crate::{Result, meant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,7 +33,7 @@ pub(crate) struct Untag {
 
 impl Untag {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let document = self.database.open(session)?.document(&self.document)?;
+        let document = meant::document(&self.database.open(session)?, &self.document)?;
         document.untag(&self.name, &self.note.options())?;
         let (name, tag) = (&self.document, &self.name);
         if output.style.json {

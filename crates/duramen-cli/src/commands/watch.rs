@@ -14,9 +14,10 @@ use serde_json::value::RawValue;
 use crate::arguments::ReadDatabase;
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
+use crate::meant::Named as _;
 use crate::output::Output;
 use crate::session::Session;
-use crate::{Result, moment};
+use crate::{Result, meant, moment};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,7 +77,9 @@ impl Watch {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let interruption = Interruption::watch()?;
         let database = self.database.open(session)?;
-        let mut feed = database.watch(&self.options(&database)?)?;
+        let feed = database.watch(&self.options(&database)?);
+        let name = self.name.as_deref().unwrap_or_default();
+        let mut feed = feed.or_meant(&database.snapshot(), name)?;
         let mut left = self.limit.unwrap_or(u64::MAX);
         while left > 0 {
             let wait = if self.no_follow { Duration::ZERO } else { STEP };
@@ -98,7 +101,7 @@ impl Watch {
     fn options(&self, database: &Database) -> Result<WatchOptions> {
         let keys = match (&self.name, &self.key, &self.prefix) {
             (Some(name), Some(key), _) => {
-                KeyFilter::Key(database.collection(name)?.key_kind().parse(key)?)
+                KeyFilter::Key(meant::collection(database, name)?.key_kind().parse(key)?)
             }
             (_, _, Some(prefix)) => KeyFilter::Prefix(prefix.clone()),
             _ => KeyFilter::All,

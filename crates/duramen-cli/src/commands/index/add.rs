@@ -12,7 +12,7 @@ use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
-use crate::{Result, progress};
+use crate::{Result, meant, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,7 +59,7 @@ impl Add {
         let mut definition = IndexDefinition::new(&self.name, &paths)?;
         definition.is_unique = self.unique;
         let interruption = Interruption::watch()?;
-        let collection = self.database.open(session)?.collection(&self.collection)?;
+        let collection = meant::collection(&self.database.open(session)?, &self.collection)?;
         if !self.allow_missing
             && let Some(path) = collection.path_without_values(&definition)?
         {

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use clap::Args;
 use serde::Serialize;
 
-use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
+use crate::{Result, meant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +34,7 @@ pub(super) struct Drop {
 
 impl Drop {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let collection = self.database.open(session)?.collection(&self.collection)?;
+        let collection = meant::collection(&self.database.open(session)?, &self.collection)?;
         collection.drop_index(&self.name)?;
         output.record(&Dropped { collection: &self.collection, index: &self.name })?;
         Ok(Success::Done)

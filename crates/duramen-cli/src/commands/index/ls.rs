@@ -6,11 +6,11 @@ use clap::Args;
 use indicatif::HumanBytes;
 use serde::Serialize;
 
-use crate::Result;
 use crate::arguments::ReadDatabase;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record};
 use crate::session::Session;
+use crate::{Result, meant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +34,7 @@ pub(super) struct Ls {
 
 impl Ls {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let collection = self.database.open(session)?.collection(&self.collection)?;
+        let collection = meant::collection(&self.database.open(session)?, &self.collection)?;
         for index in collection.indexes()? {
             let stats = collection.index_stats(&index.name)?;
             output.record(&Line {

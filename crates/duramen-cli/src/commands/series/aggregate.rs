@@ -12,6 +12,7 @@ use super::point::{JsonValue, Written, time_text};
 use super::{SeriesAt, Span};
 use crate::Result;
 use crate::exit::{Failure, Success};
+use crate::meant::Named as _;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -108,7 +109,8 @@ impl Aggregate {
         let bounds = self.span.bounds()?;
         let snapshot = self.series.snapshot(session)?;
         for name in &names {
-            self.check_states(snapshot.series(name)?.info())?;
+            let series = snapshot.series(name).or_meant(&snapshot, name)?;
+            self.check_states(series.info())?;
         }
         let options = AggregateOptions {
             fill: self.fill,

@@ -4,19 +4,20 @@ use std::io::{self, Write};
 
 use clap::Args;
 use duramen::{
-    Database, ErrorKind, Micros, Points, Quality, SeriesDefinition, Transaction, ValueType,
+    Database, DatabaseSnapshot, ErrorKind, Micros, Points, Quality, SeriesDefinition, Transaction,
+    ValueType,
 };
 use serde::Serialize;
 
 use super::point::{self, Written};
 use super::{parse_type, tell_unkept, time};
-use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::Success;
 use crate::notice::notice;
 use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
+use crate::{Result, meant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -93,7 +94,8 @@ impl Append {
         value: &Written,
     ) -> Result<(u64, Option<ValueType>)> {
         let mut transaction = database.transaction();
-        let (value_type, is_new) = self.type_or_create(&mut transaction, value)?;
+        let (value_type, is_new) =
+            self.type_or_create((&mut transaction, &database.snapshot()), value)?;
         let mut points = Points::new(value_type);
         let value = value.of_type(value_type);
         let value = value.map_err(|error| error.in_context(format!("series {:?}", self.name)))?;
@@ -107,7 +109,7 @@ impl Append {
     /// The type of the series' values, and whether it is made with them.
     fn type_or_create(
         &self,
-        transaction: &mut Transaction,
+        (transaction, snapshot): (&mut Transaction, &DatabaseSnapshot),
         value: &Written,
     ) -> Result<(ValueType, bool)> {
         match transaction.series_info(&self.name) {
@@ -123,7 +125,7 @@ impl Append {
                 Ok((value_type, true))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                Err(super::unknown(&self.name).into())
+                Err(meant::no_series_for_points(snapshot, &self.name).into())
             }
             Err(error) => Err(error.into()),
         }

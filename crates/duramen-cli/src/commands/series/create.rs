@@ -9,6 +9,7 @@ use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::commands::retain::parse_span;
 use crate::exit::Success;
+use crate::meant::Named as _;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -70,7 +71,9 @@ impl Create {
             self.database.write_or_create(session, |database| self.write(database))?;
         }
         let did = if self.change { "changed" } else { "created" };
-        if !output.style.json {
+        if output.style.json {
+            output.line(serde_json::json!({ "series": self.name, did: true }))?;
+        } else {
             output.line(format_args!("{did} the series {}", self.name))?;
         }
         Ok(Success::Done)
@@ -79,7 +82,8 @@ impl Create {
     fn write(&self, database: &Database) -> Result<()> {
         let mut transaction = database.transaction();
         if self.change {
-            let mut definition = transaction.series_info(&self.name)?.definition;
+            let info = transaction.series_info(&self.name);
+            let mut definition = info.or_meant(&database.snapshot(), &self.name)?.definition;
             let known = |label: &&String| definition.labels.contains_key(*label);
             if let Some(missing) = self.unlabelled.iter().find(|label| !known(label)) {
                 return Err(unlabelled(&self.name, missing, &definition).into());

@@ -6,12 +6,12 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Span;
-use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::{Failure, Success};
 use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
+use crate::{Result, meant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,7 +47,7 @@ impl Delete {
             return Err(Failure::Usage(message));
         }
         let bounds = self.span.bounds()?;
-        let series = self.database.open(session)?.series(&self.name)?;
+        let series = meant::series(&self.database.open(session)?, &self.name)?;
         let commit = series.delete(bounds, &self.note.options())?.sequence;
         let commit = (commit.0 > 0).then_some(commit.0);
         output.record(&Deleted { series: &self.name, commit })?;

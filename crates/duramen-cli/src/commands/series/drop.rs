@@ -6,6 +6,7 @@ use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::Success;
+use crate::meant::Named as _;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -36,15 +37,19 @@ pub(super) struct Drop {
 
 impl Drop {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let mut transaction = self.database.open(session)?.transaction();
-        if self.purge {
-            transaction.purge_series(&self.name)?;
+        let database = self.database.open(session)?;
+        let mut transaction = database.transaction();
+        let dropped = if self.purge {
+            transaction.purge_series(&self.name).map(drop)
         } else {
-            transaction.delete_series(&self.name)?;
-        }
+            transaction.delete_series(&self.name)
+        };
+        dropped.or_meant(&database.snapshot(), &self.name)?;
         transaction.commit(&self.note.options())?;
         let did = if self.purge { "purged" } else { "deleted" };
-        if !output.style.json {
+        if output.style.json {
+            output.line(serde_json::json!({ "series": self.name, did: true }))?;
+        } else {
             output.line(format_args!("{did} the series {}", self.name))?;
         }
         Ok(Success::Done)

@@ -6,6 +6,7 @@ use crate::Result;
 use crate::arguments::WriteDatabase;
 use crate::arguments::edit::Note;
 use crate::exit::Success;
+use crate::meant::Named as _;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -33,10 +34,14 @@ pub(super) struct Rename {
 
 impl Rename {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let mut transaction = self.database.open(session)?.transaction();
-        transaction.rename_series(&self.name, &self.new)?;
+        let database = self.database.open(session)?;
+        let mut transaction = database.transaction();
+        let renamed = transaction.rename_series(&self.name, &self.new);
+        renamed.or_meant(&database.snapshot(), &self.name)?;
         transaction.commit(&self.note.options())?;
-        if !output.style.json {
+        if output.style.json {
+            output.line(serde_json::json!({ "series": self.new, "renamed_from": self.name }))?;
+        } else {
             output.line(format_args!("the series {} is {} now", self.name, self.new))?;
         }
         Ok(Success::Done)

@@ -19,10 +19,10 @@ use crate::session::Session;
 
 const EXAMPLES: &str = "\
 Examples:
-  duramen series retain plant.duramen 'boiler/**'                  what is kept
+  duramen series retain plant.duramen 'boiler/**'   # what is kept
   duramen series retain plant.duramen 'boiler/**' --raw 30d --rollup 1m:52w --rollup 1h
   duramen series retain plant.duramen boiler/7/temp --raw all --rollup none
-  duramen series retain plant.duramen --list                       the rules
+  duramen series retain plant.duramen --list          # the rules
   duramen series retain plant.duramen 'boiler/**' --remove
   duramen compact plant.duramen
 

@@ -8,12 +8,12 @@ use serde::{Serialize, Serializer};
 
 use super::aggregate::{Quality, parse, seconds};
 use super::point::JsonValue;
-use super::{SeriesMoment, Span, none_such, parse_label, parse_type};
-use crate::Result;
+use super::{SeriesMoment, Span, parse_label, parse_type};
 use crate::arguments::ReadDatabase;
 use crate::exit::Success;
 use crate::output::{Output, Palette, Record, one_line};
 use crate::session::Session;
+use crate::{Result, meant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -74,7 +74,7 @@ impl Top {
         if let Some(glob) = self.glob.as_ref().filter(|_| found.is_empty())
             && snapshot.find_series(&filter)?.is_empty()
         {
-            return Err(none_such(glob).into());
+            return Err(meant::no_series_like(&snapshot, glob).into());
         }
         for (info, value) in found {
             let value = if is_duration { seconds(&value) } else { value };

@@ -7,7 +7,7 @@ use duramen::{Database, Error, ErrorKind, Points, Result, SeriesDefinition, Valu
 
 use super::invalid;
 use super::source::Row;
-use crate::commands::series::unknown;
+use crate::meant;
 
 /// The points of a file by the series they are of.
 pub(super) struct Columns<'d> {
@@ -123,7 +123,9 @@ impl<'d> Columns<'d> {
                 let in_series = |error: Error| error.in_context(format_args!("series {name:?}"));
                 (described(&definition.map_err(in_series)?), true)
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown(name)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(meant::no_series_for_points(&self.database.snapshot(), name));
+            }
             Err(error) => return Err(error),
         };
         let name: Arc<str> = name.into();

@@ -142,6 +142,9 @@ fn unnamed(at: usize) -> duramen::Error {
 }
 
 fn no_column(wanted: &str, header: &StringRecord) -> duramen::Error {
+    if header.is_empty() {
+        return invalid("it has no lines: give a file whose first line names its columns");
+    }
     let columns = header.iter().collect::<Vec<_>>().join(", ");
     invalid(format_args!(
         "line 1: there is no column {wanted:?}: --time, --name and --value name them, of {columns}"
