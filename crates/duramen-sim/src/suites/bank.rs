@@ -139,7 +139,7 @@ impl Bank {
                 Writer::Idle
             }
             Writer::Open { accounts, transaction } => {
-                self.transfer(at, accounts, transaction)?;
+                self.transfer(at, accounts, *transaction)?;
                 Writer::Idle
             }
         };

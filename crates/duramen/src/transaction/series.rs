@@ -243,7 +243,9 @@ impl Transaction {
             done = done.and_then(|()| writer.put_dropped_series(&SeriesInfo::purged(*number, now)));
         }
         self.note(done)?;
-        purged.iter().for_each(|series| self.written.forget(*series));
+        for series in &purged {
+            self.written.forget(*series);
+        }
         Ok(purged.len() as u64)
     }
 

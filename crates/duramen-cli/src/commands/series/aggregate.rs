@@ -234,13 +234,11 @@ pub(super) fn parse(text: &str) -> Result<What, Failure> {
         "stddev" => What::StdDev,
         other => {
             let percent = other.strip_prefix('p').and_then(|digits| digits.parse::<f64>().ok());
-            match percent.filter(|percent| (0.0..=100.0).contains(percent)) {
-                Some(percent) => What::Percentile(percent / 100.0),
-                None => {
-                    let message = format!("{text:?} is nothing to compute: see --help");
-                    return Err(Failure::Usage(message));
-                }
-            }
+            let Some(percent) = percent.filter(|percent| (0.0..=100.0).contains(percent)) else {
+                let message = format!("{text:?} is nothing to compute: see --help");
+                return Err(Failure::Usage(message));
+            };
+            What::Percentile(percent / 100.0)
         }
     })
 }

@@ -20,7 +20,7 @@ pub(super) enum Writer {
     /// It has taken from the first account and not yet given to the second.
     Open {
         accounts: Accounts,
-        transaction: Transaction,
+        transaction: Box<Transaction>,
     },
 }
 
@@ -78,7 +78,7 @@ impl Bank {
         let mut transaction = db.transaction();
         let moved = add(&mut transaction, accounts.places[0], -accounts.amount);
         moved.map_err(|error| self.machine.stop(&error))?;
-        Ok(Writer::Open { accounts, transaction })
+        Ok(Writer::Open { accounts, transaction: Box::new(transaction) })
     }
 
     /// Gives what was taken, and counts the transfer.

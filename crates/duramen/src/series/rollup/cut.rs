@@ -172,7 +172,9 @@ fn up_to(points: Points, until: CommitSequence) -> Result<Points> {
     let (times, mut values, qualities) = points.into_columns();
     if let Values::I64(commits) = &mut values {
         let until = until.0.cast_signed();
-        commits.iter_mut().for_each(|commit| *commit = until.min(*commit));
+        for commit in commits {
+            *commit = until.min(*commit);
+        }
     }
     Points::from_columns(times, values, qualities)
 }
