@@ -39,7 +39,7 @@ impl OptimizerRule for Keeping {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        // One that goes through plans by itself takes them apart where rows are joined on both sides.
+        // One that goes through plans by itself takes those apart that join rows of both sides.
         let is_kept = match self.apply_order() {
             Some(_) => is_one(&plan),
             None => plan.exists(|plan| Ok(is_one(plan) && is_inner(plan)))?,

@@ -152,7 +152,7 @@ mod tests {
                 "SELECT POSITION(b IN a), strpos(a, b)",
                 r#"SELECT POSITION(b IN a), strpos(a, b) AS "strpos(a, b)_1""#,
             ),
-            ("SELECT DATE '2024', '2024'", r#"SELECT DATE '2024', '2024' AS "'2024'""#),
+            ("SELECT DATE '2024', '2024'", r#"SELECT DATE '2024', '2024' AS "'2024'_1""#),
             ("SELECT a -> 'b', a ->> 'b'", r#"SELECT a -> 'b', a ->> 'b' AS "a ->> 'b'""#),
             (
                 "SELECT a IN (SELECT b), a IN (SELECT c)",
