@@ -21,6 +21,8 @@ mod transfer;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use bytes::Bytes;
+
 use self::destination::FileContent;
 use self::record::{BackupRecord, Digest};
 use self::transfer::Transfer;
@@ -30,6 +32,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::Lock;
 use crate::revision::{CommitSequence, Micros};
 use crate::segment::Segment;
+
+/// Bytes of cells that are checked before whoever is told how far it is may stop it.
+const CHECKED_BYTES: usize = 1 << 20;
 
 pub use self::destination::{BackupFolder, Destination};
 pub use self::prune::Pruned;
@@ -253,7 +258,16 @@ fn copy(
 ) -> Result<Digest> {
     let not_made = |error: Error| error.in_context("the backup was not made");
     // Damage that is copied would be found when it is too late.
-    let damage = segment.check(&mut |_, _| transfer.go_on()).into_iter().next();
+    let mut unseen = 0;
+    let mut visit = |key: &[u8], cell: Bytes| {
+        unseen += key.len() + cell.len();
+        if unseen < CHECKED_BYTES {
+            return Ok(());
+        }
+        unseen = 0;
+        transfer.go_on()
+    };
+    let damage = segment.check(&mut visit).into_iter().next();
     transfer.go_on()?;
     if let Some(damage) = damage {
         return Err(not_made(damage));
