@@ -43,7 +43,11 @@ impl Visitor for Finder<'_> {
         let Some(name) = function.name.0.last().and_then(|part| part.as_ident()) else {
             return ControlFlow::Continue(());
         };
-        match self.passed_over(&name.value, function) {
+        let known = match name.quote_style {
+            None => name.value.to_lowercase(),
+            Some(_) => name.value.clone(),
+        };
+        match self.passed_over(&known, function) {
             None => ControlFlow::Continue(()),
             Some((modifier, of)) => {
                 let message = format!("{modifier} in a call of {of} {}", name.value);

@@ -33,12 +33,12 @@ use crate::io::Lock;
 use crate::revision::{CommitSequence, Micros};
 use crate::segment::Segment;
 
-/// Bytes of cells that are checked before whoever is told how far it is may stop it.
-const CHECKED_BYTES: usize = 1 << 20;
-
 pub use self::destination::{BackupFolder, Destination};
 pub use self::prune::Pruned;
 pub use self::restore::{RestorePoint, Restored};
+
+/// Bytes of cells that are checked before whoever is told how far it is may stop it.
+const CHECKED_BYTES: usize = 1 << 20;
 
 /// Is told how far a backup or a restore is: bytes copied and read back, and those there are. After
 /// a break it ends with `Cancelled` and leaves nothing.

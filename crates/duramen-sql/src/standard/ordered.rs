@@ -3,17 +3,19 @@
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, new_empty_array};
-use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use datafusion::arrow::compute::{SortOptions, concat, filter, is_not_null, partition, sort};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::scalar_doc_sections::DOC_SECTION_OTHER;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDFImpl, ColumnarValue, Documentation, Signature, Volatility,
+    Accumulator, AggregateUDFImpl, Documentation, Signature, Volatility,
 };
 use datafusion::prelude::SessionContext;
+
+use super::percentile::part;
 
 static PERCENTILE: LazyLock<Documentation> = LazyLock::new(|| {
     let what = "Returns the first value that has such a part of all values up to it.";
@@ -91,25 +93,15 @@ impl AggregateUDFImpl for Ordered {
             );
         }
         let part = match self.which {
-            Which::Percentile => Some(part(&args)?),
+            Which::Percentile => match part(&args)? {
+                Some(part) if (0.0..=1.0).contains(&part) => Some(part),
+                _ => return plan_err!("the part of percentile_disc is a number from 0 to 1"),
+            },
             Which::Mode => None,
         };
         let kind = args.expr_fields[0].data_type().clone();
         let order = args.order_bys.first().map(|by| by.options).unwrap_or_default();
         Ok(Box::new(Group { kind, part, order, values: Vec::new() }))
-    }
-}
-
-/// The part of the values that is asked for, which is the same for all groups.
-fn part(args: &AccumulatorArgs<'_>) -> Result<f64> {
-    let row = RecordBatch::new_empty(Arc::new(args.schema.clone()));
-    let part = match args.exprs[1].evaluate(&row)? {
-        ColumnarValue::Scalar(part) => part.cast_to(&DataType::Float64)?,
-        ColumnarValue::Array(_) => ScalarValue::Null,
-    };
-    match part {
-        ScalarValue::Float64(Some(part)) if (0.0..=1.0).contains(&part) => Ok(part),
-        _ => plan_err!("the part of percentile_disc is a number from 0 to 1"),
     }
 }
 
@@ -149,10 +141,7 @@ impl Accumulator for Group {
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         let values = self.all()?;
-        let item = Arc::new(Field::new_list_field(self.kind.clone(), true));
-        let list =
-            ListArray::try_new(item, OffsetBuffer::from_lengths([values.len()]), values, None);
-        Ok(vec![ScalarValue::List(Arc::new(list?))])
+        Ok(vec![SingleRowListArrayBuilder::new(values).build_list_scalar()])
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, ListArray, RecordBatch};
-use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Float64Type};
+use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::functions_aggregate::percentile_cont::percentile_cont_udaf;
 use datafusion::logical_expr::function::{
@@ -65,21 +65,27 @@ impl AggregateUDFImpl for Percentile {
         if kind.is_null() {
             return self.0.accumulator(args);
         }
-        let row = RecordBatch::new_empty(Arc::new(args.schema.clone()));
-        let part = match args.exprs[1].evaluate(&row)? {
-            ColumnarValue::Scalar(part) => part.cast_to(&DataType::Float64)?,
-            ColumnarValue::Array(_) => return plan_err!("the part of a percentile is a number"),
-        };
+        let part = part(&args)?;
         let is_descending = args.order_bys.first().is_some_and(|by| by.options.descending);
         let is_distinct = args.is_distinct;
         // It says what is wrong with the part.
         self.0.accumulator(args)?;
-        let ScalarValue::Float64(Some(part)) = part else {
+        let Some(part) = part else {
             return plan_err!("the part of a percentile is a number, and not NULL");
         };
         let part = if is_descending { 1.0 - part } else { part };
         Ok(Box::new(Group { kind, part, is_distinct, values: Vec::new() }))
     }
+}
+
+/// The part of the values that is asked for, which is the same for all groups; none if it is NULL.
+pub(super) fn part(args: &AccumulatorArgs<'_>) -> Result<Option<f64>> {
+    let row = RecordBatch::new_empty(Arc::new(args.schema.clone()));
+    let ColumnarValue::Scalar(part) = args.exprs[1].evaluate(&row)? else {
+        return plan_err!("the part of a percentile is a number");
+    };
+    let part = part.cast_to(&DataType::Float64)?;
+    Ok(if let ScalarValue::Float64(part) = part { part } else { None })
 }
 
 /// The values of a group.
@@ -111,10 +117,7 @@ impl Accumulator for Group {
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         let values: ArrayRef = Arc::new(Float64Array::from(std::mem::take(&mut self.values)));
         let values = cast(&values, &self.kind)?;
-        let item = Arc::new(Field::new_list_field(self.kind.clone(), true));
-        let list =
-            ListArray::try_new(item, OffsetBuffer::from_lengths([values.len()]), values, None);
-        Ok(vec![ScalarValue::List(Arc::new(list?))])
+        Ok(vec![SingleRowListArrayBuilder::new(values).build_list_scalar()])
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {

@@ -787,3 +787,23 @@ fn pruning_leaves_what_is_called_like_a_record_and_is_none() {
     }
     Backup::verify(&folder, 4, &mut go_on).unwrap();
 }
+
+/// Whoever waits for a backup once was asked at each cell that it checked whether to go on.
+#[test]
+fn backup_asks_seldom_whether_to_go_on() {
+    let device: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    let db = Database::open_device(device, options()).unwrap();
+    for number in 0..300 {
+        let document = db.create_document(&format!("d{number}")).unwrap();
+        document.put("{\"a\":[1,2,3]}", &by("ann")).unwrap();
+    }
+    db.checkpoint().unwrap();
+    let (folder, _) = folder();
+    let mut asked = 0;
+    let report = db.backup(&folder, FULL, &mut |_, _| {
+        asked += 1;
+        ControlFlow::Continue(())
+    });
+    assert!(report.unwrap().backup.segments > 0);
+    assert!((1..100).contains(&asked), "{asked} times");
+}
