@@ -18,12 +18,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
-use duramen::{ColumnRows, Columns, Error, ErrorKind};
+use duramen::{ColumnRows, Columns, Error, ErrorKind, ScanOptions};
 
 use crate::column_type::TableColumn;
 use crate::failure;
+use crate::first_keys::Asked;
 use crate::portion::{Most, portions};
 use crate::session::portion_most;
+use crate::sought::{self, KeyRange, Sought};
 use crate::values::table_array;
 
 /// Rows of a batch at most: as many as a part of a table has.
@@ -37,6 +39,10 @@ pub(crate) struct TableScan {
     /// For each thread its parts.
     parts: Vec<Vec<usize>>,
     limit: Option<usize>,
+    /// What names the rows, if they are not all.
+    sought: Option<&'static str>,
+    /// The range of keys that they are filtered by.
+    range: KeyRange,
     /// What errors call the table.
     name: Arc<str>,
     properties: Arc<PlanProperties>,
@@ -52,8 +58,41 @@ impl TableScan {
     ) -> Self {
         let properties = properties(schema, 1);
         let (metrics, name) = (ExecutionPlanMetricsSet::new(), name.into());
-        let (columns, parts) = (columns.into(), vec![parts]);
-        Self { rows, columns, parts, limit, name, properties, metrics }
+        let (columns, parts, range) = (columns.into(), vec![parts], <_>::default());
+        Self { rows, columns, parts, limit, sought: None, range, name, properties, metrics }
+    }
+
+    /// The rows will be filtered by a range of keys.
+    pub(crate) fn in_range(mut self, range: KeyRange) -> Self {
+        self.range = range;
+        self
+    }
+
+    /// Reads only the rows of the first keys, if a column has these, and no other condition is met
+    /// by the rows than that their keys are in the range.
+    pub(crate) fn of_first_keys(&self, asked: Asked, column: usize) -> Result<Option<Self>> {
+        let is_key = matches!(self.columns.get(column), Some(TableColumn::Key(_)));
+        let is_simple = self.sought.is_none() && self.limit.is_none();
+        let is_little = asked.wanted <= sought::most(&self.rows);
+        if !is_key || !is_simple || !is_little || asked.conditions != self.range.conditions {
+            return Ok(None);
+        }
+        let (limit, reverse) = (Some(asked.wanted as u64), asked.is_reverse);
+        let range = ScanOptions { limit, reverse, ..self.range.keys.clone() };
+        let rows = self.rows.with_first_keys(&range).map_err(failure::external)?;
+        let Some(rows) = rows else { return Ok(None) };
+        let parts = (0..rows.parts()).collect();
+        let of = (rows, self.columns.to_vec(), &*self.name);
+        let mut scan = Self::new(of, self.schema(), parts, None).over(self.parts.len());
+        scan.sought = Some("first keys");
+        Ok(Some(scan))
+    }
+
+    /// Reads only the rows that are sought.
+    pub(crate) fn of_sought(mut self, sought: Sought) -> Self {
+        self.sought = Some(sought.by);
+        self.rows = sought.rows;
+        self
     }
 
     /// Shares the parts among threads; neighbours stay together.
@@ -212,11 +251,14 @@ impl ExecutionPlan for TableScan {
 
 impl DisplayAs for TableScan {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (read, all) = (self.parts.iter().map(Vec::len).sum::<usize>(), self.rows.parts());
+        let read = self.parts.iter().map(Vec::len).sum::<usize>();
         let schema = self.schema();
         let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         write!(f, "TableScan: columns=[{}], revision={}", names.join(", "), self.rows.revision())?;
-        write!(f, ", row_groups={read}, pruned={}", all - read)?;
+        match self.sought {
+            Some(by) => write!(f, ", sought by {by}, row_groups={read}")?,
+            None => write!(f, ", row_groups={read}, pruned={}", self.rows.parts() - read)?,
+        }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
             None => Ok(()),

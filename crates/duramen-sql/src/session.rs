@@ -39,10 +39,10 @@ use crate::spill::{SessionFiles, SpillFolder};
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
-    arithmetic, array_agg, as_of_join, casts, depth, failure, fast, function, growth, guards,
-    headings, in_lists, information, intervals, json_function, json_marks, modifiers, moment,
-    projections, read_once, repairs, rounding, sorted, standard, statement, subqueries, unions,
-    unnest, version, windows, zeros, zones,
+    arithmetic, array_agg, as_of_join, casts, depth, failure, fast, first_keys, function, growth,
+    guards, headings, in_lists, information, intervals, json_function, json_marks, modifiers,
+    moment, projections, read_once, repairs, rounding, sorted, standard, statement, subqueries,
+    unions, unnest, version, windows, zeros, zones,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -503,6 +503,7 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
         *rule = Arc::new(projections::Rule);
     }
     rules.insert(0, Arc::new(unions::Rule));
+    rules.insert(0, Arc::new(first_keys::Rule));
     rules
 }
 

@@ -20,6 +20,7 @@ use crate::failure;
 use crate::pruning::Bounds;
 use crate::scan::TableScan;
 use crate::session;
+use crate::sought::{KeyRange, Sought};
 use crate::system_time::TableName;
 
 /// Parts from which on they are shared among threads: to wake one takes as long as a few parts.
@@ -105,8 +106,10 @@ impl Table {
         wanted: &Wanted,
         threads: Option<&Handle>,
     ) -> duramen::Result<Self> {
+        let is_wanted = |name: &str| wanted.has(name);
+        let threads = threads.filter(|_| rows.is_to_be_read(&is_wanted));
         let ahead = threads.map(|threads| ReadAhead::start(&rows, wanted, threads));
-        let root = rows.root_of(&|name| wanted.has(name))?;
+        let root = rows.root_of(&is_wanted)?;
         drop(ahead);
         let columns = TableColumns::new(&root, &rows, wanted.declared(definition.as_ref()));
         Ok(Self { rows, columns, place, definition, root, wanted: wanted.clone() })
@@ -149,6 +152,23 @@ impl Table {
         let columns = TableColumns::new(&root, &self.rows, wanted.declared(definition.as_ref()));
         let (rows, place) = (self.rows.clone(), self.place.clone());
         Ok(Self { rows, columns, place, definition, root, wanted })
+    }
+
+    /// The parts of the rows that some filters leave, by the bounds of their columns.
+    fn parts_within(&self, filters: &[Expr]) -> duramen::Result<Vec<usize>> {
+        let bounds = |filter| Bounds::of(filter, &self.columns);
+        let bounds: Vec<_> = filters.iter().filter_map(bounds).collect();
+        let mut parts = Vec::new();
+        for part in 0..self.rows.parts() {
+            let mut is_out = false;
+            for bounds in &bounds {
+                is_out = is_out || bounds.rule_out(&self.rows, part)?;
+            }
+            if !is_out {
+                parts.push(part);
+            }
+        }
+        Ok(parts)
     }
 }
 
@@ -211,9 +231,10 @@ impl TableProvider for Table {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let of = (&self.rows, &self.columns);
         let push = |filter: &&Expr| match Bounds::of(filter, &self.columns) {
-            Some(_) => TableProviderFilterPushDown::Inexact,
-            None => TableProviderFilterPushDown::Unsupported,
+            None if !Sought::may_be_of(filter, of) => TableProviderFilterPushDown::Unsupported,
+            _ => TableProviderFilterPushDown::Inexact,
         };
         Ok(filters.iter().map(push).collect())
     }
@@ -225,24 +246,23 @@ impl TableProvider for Table {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let bounds: Vec<_> =
-            filters.iter().filter_map(|filter| Bounds::of(filter, &self.columns)).collect();
-        let mut parts = Vec::new();
-        for part in 0..self.rows.parts() {
-            let mut is_out = false;
-            for bounds in &bounds {
-                is_out = is_out || bounds.rule_out(&self.rows, part).map_err(failure::external)?;
-            }
-            if !is_out {
-                parts.push(part);
-            }
-        }
+        let sought = Sought::of(filters, (&self.rows, &self.columns));
+        let sought = sought.map_err(failure::external)?;
+        let parts = match &sought {
+            Some(sought) => (0..sought.rows.parts()).collect(),
+            None => self.parts_within(filters).map_err(failure::external)?,
+        };
         let all = || (0..self.columns.columns.len()).collect();
         let wanted = projection.cloned().unwrap_or_else(all);
         let columns = wanted.iter().map(|&index| self.columns.columns[index].clone()).collect();
         let schema = Arc::new(self.columns.schema.project(&wanted)?);
         let name = TableName::of(self.place.name.trim_start_matches(OWN)).name;
-        let scan = TableScan::new((self.rows.clone(), columns, name), schema, parts, limit);
+        let rows = self.rows.clone();
+        let mut scan = TableScan::new((rows, columns, name), schema, parts, limit);
+        match sought {
+            Some(sought) => scan = scan.of_sought(sought),
+            None => scan = scan.in_range(KeyRange::of(filters, &self.rows)),
+        }
         Ok(Arc::new(scan.over(state.config().target_partitions())))
     }
 }

@@ -250,6 +250,7 @@ impl Database {
         segments.check_names(&loaded.maps)?;
         for (index, space) in (0..).zip(&mut data.spaces) {
             space.next = columns.next(SpaceId(index));
+            space.kinds = columns.kinds(SpaceId(index));
         }
 
         let mut attaching = Transaction::new(Arc::clone(&self.engine));

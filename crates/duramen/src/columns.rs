@@ -16,11 +16,12 @@ use std::sync::{Arc, OnceLock};
 use crate::collection::{CollectionSnapshot, KeyKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::label_path::LabelPath;
-use crate::limits::{COLUMN_LEVELS_MAX, ROW_GROUP_SLOTS};
+use crate::limits::ROW_GROUP_SLOTS;
 use crate::node::PathId;
 use crate::order::OrderCursor;
 use crate::revision::{Micros, Revision};
 use crate::snapshot::Snapshot;
+pub use crate::state::ColumnKinds;
 use crate::state::{ApartKind, Datum, Sequence};
 use crate::tree::Tree;
 use crate::tree::conditions::GroupScan;
@@ -38,6 +39,7 @@ mod field;
 mod lives;
 mod outgrown;
 mod past;
+mod sought;
 #[cfg(test)]
 mod tests;
 
@@ -47,15 +49,11 @@ pub use aggregate::{
     FloatSum, Measure, Measured, RangeOfInt, RowFilter, Sum, ValueKind, ValueTest,
 };
 pub use chunk::{ColumnChunk, ColumnValue};
-pub use field::{ColumnField, ColumnKinds};
-use outgrown::OutgrownKinds;
+pub use field::ColumnField;
 use past::Past;
 
 /// Rows below which a part takes in what stands elsewhere.
 const PART_ROWS_MIN: u64 = 1_024;
-
-/// Parts of which what leads to their cells is read together.
-const PARTS_TOGETHER: usize = 16;
 
 /// The records of a collection, or the elements of the arrays at a path of a document, at a
 /// revision, by column.
@@ -91,6 +89,8 @@ pub struct Columns {
     read_bytes: Arc<AtomicU64>,
     /// The kinds of the rows, once they are known.
     row_kinds: Arc<OnceLock<ColumnKinds>>,
+    /// What the rows are of, if they are records or their versions.
+    collection: Option<Arc<CollectionSnapshot>>,
 }
 
 /// Slots of the row group of a number.
@@ -135,6 +135,7 @@ impl CollectionSnapshot {
         let tree = Arc::clone(self.document().parts().1);
         let revision = short(self.revision());
         let mut columns = Columns::new(tree, revision, Some(self.key_kind()));
+        columns.collection = Some(Arc::new(self.clone()));
         let path = columns.tree.data.read().schema.path(ROOT).entry;
         if let Some(path) = path.filter(|_| revision > 0) {
             let end = columns.tree.born_until(path, 0, revision)?;
@@ -189,6 +190,7 @@ impl Columns {
             views,
             read_bytes: Arc::default(),
             row_kinds: Arc::default(),
+            collection: None,
         }
     }
 
@@ -251,145 +253,6 @@ impl Columns {
             rows.retain(|row| !matches!(states.get(row), ColumnValue::Missing | ColumnValue::Null));
         }
         Ok(rows)
-    }
-
-    /// What columns the rows have, and the kinds of values in each: the head of every cell is
-    /// looked at, and every change.
-    pub fn root(&self) -> Result<ColumnField> {
-        self.root_of(&|_| true)
-    }
-
-    /// The same without those fields of the rows whose names are not wanted: of these nothing is
-    /// read.
-    pub fn root_of(&self, is_wanted: &dyn Fn(&str) -> bool) -> Result<ColumnField> {
-        match self.path {
-            Some(path) => self.field(path, (0, &self.outgrown_kinds()?), is_wanted),
-            None => Ok(ColumnField {
-                name: String::new(),
-                path: ROOT,
-                kinds: ColumnKinds::default(),
-                fields: Vec::new(),
-                element: None,
-            }),
-        }
-    }
-
-    /// Reads what [`root_of`](Self::root_of) looks at in some parts, so that it is in memory: who
-    /// has other threads do so for other parts waits for fewer reads.
-    pub fn load(&self, parts: Range<usize>, is_wanted: &dyn Fn(&str) -> bool) -> Result<()> {
-        let Some(path) = self.path else { return Ok(()) };
-        let parts = self.parts.get(parts.start..parts.end.min(self.parts())).unwrap_or_default();
-        let fields = self.fields_of(path, is_wanted);
-        for parts in parts.chunks(PARTS_TOGETHER) {
-            self.load_directories(path, parts)?;
-            for ordinals in parts.iter().flatten() {
-                for path in std::iter::once(path).chain(fields.iter().copied()) {
-                    self.kinds_among(path, ordinals)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads what leads to the cells of some parts of the space of a path.
-    fn load_directories(&self, path: PathId, parts: &[Vec<Range<u64>>]) -> Result<()> {
-        let space = self.tree.data.read().schema.path(path).space;
-        let ordinals = parts.iter().flatten().filter(|ordinals| !ordinals.is_empty());
-        let mut groups: Vec<_> = ordinals.map(|range| number_of(group_of(range).0)).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        self.tree.load_directories(space, groups.into_iter())
-    }
-
-    /// The paths of the fields of objects that are wanted, in the order in which they first came.
-    fn fields_of(&self, path: PathId, is_wanted: &dyn Fn(&str) -> bool) -> Vec<PathId> {
-        let data = self.tree.data.read();
-        let schema = &data.schema;
-        let is_field = |field: &PathId| match schema.label(*field) {
-            Label::Field(name) => {
-                schema.path(*field).parent == path && str::from_utf8(name).is_ok_and(is_wanted)
-            }
-            _ => false,
-        };
-        let columns = schema.space(schema.path(path).space).columns.iter().copied();
-        columns.filter(|field| *field != path).filter(is_field).collect()
-    }
-
-    fn field(
-        &self,
-        path: PathId,
-        (level, outgrown): (usize, &OutgrownKinds),
-        is_wanted: &dyn Fn(&str) -> bool,
-    ) -> Result<ColumnField> {
-        let (name, element) = {
-            let data = self.tree.data.read();
-            let schema = &data.schema;
-            let name = match schema.label(path) {
-                Label::Field(name) => String::from_utf8_lossy(name).into_owned(),
-                Label::Root | Label::Element | Label::Entry => String::new(),
-            };
-            (name, schema.path(path).element)
-        };
-        let fields = self.fields_of(path, is_wanted);
-        let mut kinds = if level == 0 { self.row_kinds()? } else { self.kinds(path)? };
-        if level == 1 {
-            kinds.insert(outgrown.get(name.as_str()).copied().unwrap_or_default());
-        }
-        if level >= COLUMN_LEVELS_MAX {
-            kinds.insert(ColumnKinds::JSON);
-        }
-        let has = |kind: ColumnKinds| kind.is_within(kinds) && level < COLUMN_LEVELS_MAX;
-        // Outgrown rows have fields too.
-        let has_fields = has(ColumnKinds::OBJECT) || level == 0 && !outgrown.is_empty();
-        let within = |path: PathId| self.field(path, (level + 1, outgrown), &|_| true);
-        let fields = fields.into_iter().filter(|_| has_fields);
-        let fields = fields.map(within).collect::<Result<_>>()?;
-        let element = element.filter(|_| has(ColumnKinds::ARRAY)).map(within).transpose()?;
-        Ok(ColumnField { name, path, kinds, fields, element: element.map(Box::new) })
-    }
-
-    fn row_kinds(&self) -> Result<ColumnKinds> {
-        let Some(path) = self.path else { return Ok(ColumnKinds::default()) };
-        if let Some(known) = self.row_kinds.get() {
-            return Ok(*known);
-        }
-        let kinds = self.kinds(path)?;
-        Ok(*self.row_kinds.get_or_init(|| kinds))
-    }
-
-    fn kinds(&self, path: PathId) -> Result<ColumnKinds> {
-        let end = self.end_of(path)?;
-        let mut kinds = ColumnKinds::default();
-        for parts in parts(std::iter::once(0..end)).chunks(PARTS_TOGETHER) {
-            self.load_directories(path, parts)?;
-            for ordinals in parts.iter().flatten().filter(|range| !range.is_empty()) {
-                kinds.insert(self.kinds_among(path, ordinals)?);
-            }
-        }
-        Ok(kinds)
-    }
-
-    /// The ordinal behind the last one at a path.
-    fn end_of(&self, path: PathId) -> Result<u64> {
-        if !self.is_staged {
-            return self.tree.born_until(path, 0, self.revision);
-        }
-        let data = self.tree.data.read();
-        Ok(data.spaces[data.schema.path(path).space.0 as usize].next)
-    }
-
-    /// The kinds of values among ordinals of one row group.
-    fn kinds_among(&self, path: PathId, ordinals: &Range<u64>) -> Result<ColumnKinds> {
-        let (group, slots) = group_of(ordinals);
-        self.tree.read(|data| {
-            let mut found = ColumnKinds::default();
-            let scan = self.scan(data, path, group, slots.clone());
-            match &self.past {
-                Some(past) => data.scan_since(&scan, past.first, &mut found)?,
-                None => data.scan(&scan, &mut found)?,
-            }
-            Ok(found)
-        })
     }
 
     /// The values of a column at some rows.

@@ -330,8 +330,8 @@ impl Engine {
         if manifest.features_read & feature as u64 != 0 {
             return Ok(());
         }
-        let next =
-            Manifest { features_read: manifest.features_read | feature as u64, ..manifest.clone() };
+        let mut next = manifest.clone();
+        next.add(feature);
         next.store(self.device.as_ref())?;
         *manifest = next;
         Ok(())

@@ -132,11 +132,13 @@ pub(crate) enum Feature {
     Series = 1,
     /// Points that are staged in files of their own, and commits that seal them.
     Staging = 2,
+    /// Facts of trees that tell which kinds of values their columns have had.
+    Kinds = 4,
 }
 
 impl Feature {
     /// All that this version knows.
-    const ALL: u64 = Self::Series as u64 | Self::Staging as u64;
+    const ALL: u64 = Self::Series as u64 | Self::Staging as u64 | Self::Kinds as u64;
 }
 
 impl Manifest {
@@ -148,13 +150,18 @@ impl Manifest {
             created,
             clean: false,
             purging: false,
-            features_read: 0,
+            features_read: Feature::Kinds as u64,
             features_write: 0,
             next_segment: 1,
             checkpoint: JournalPoint::START,
             segments: Vec::new(),
             epochs: Vec::new(),
         }
+    }
+
+    /// Adds a feature: it is told from when the manifest is stored.
+    pub(crate) fn add(&mut self, feature: Feature) {
+        self.features_read |= feature as u64;
     }
 
     /// Begins the next epoch, after an unclean end that left the commits up to `recovered`.

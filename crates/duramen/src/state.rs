@@ -1,5 +1,10 @@
 //! The state of a node at a revision, as columns, order blocks and the journal hold it.
 
+mod kinds;
+
+pub use kinds::ColumnKinds;
+pub(crate) use kinds::SpaceKinds;
+
 /// The number of a shape: an interned, ordered list of the child paths of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ShapeId(pub(crate) u32);

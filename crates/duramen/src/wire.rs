@@ -60,9 +60,14 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
+    /// Whether nothing is left.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// Everything has to have been read.
     pub(crate) fn end(&self) -> Result<()> {
-        if self.rest.is_empty() {
+        if self.is_at_end() {
             return Ok(());
         }
         Err(self.corrupt("expected the end, found more bytes"))

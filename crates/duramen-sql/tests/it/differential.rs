@@ -10,7 +10,7 @@ use datafusion::arrow::json::ReaderBuilder;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use duramen::{CommitOptions, Database, KeyKind, Revision};
+use duramen::{CommitOptions, Database, IndexDefinition, KeyKind, Revision};
 use duramen_sql::{Session, SessionOptions};
 use tokio::runtime::Builder;
 
@@ -208,6 +208,11 @@ enum Fate {
 fn collection(fate: Fate) -> (Database, [State; 2]) {
     let db = Database::memory().unwrap();
     let table = db.create_collection("t", KeyKind::I64).unwrap();
+    for (name, path) in
+        [("by-k", "k"), ("by-n", "n"), ("by-r", "r"), ("by-c", "c"), ("by-x", "o.x")]
+    {
+        table.create_index(&IndexDefinition::new(name, &[path]).unwrap()).unwrap();
+    }
     let mut random = Random(7 + fate as u64);
     let mut records = BTreeMap::new();
     let mut states = Vec::new();

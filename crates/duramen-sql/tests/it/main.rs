@@ -13,3 +13,4 @@ mod memory;
 mod names;
 mod outgrown;
 mod parameters;
+mod sought;

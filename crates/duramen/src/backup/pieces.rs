@@ -50,7 +50,7 @@ impl Extent {
             orders: self.orders,
             blobs: self.blobs,
             high_waters: self.high_waters[..meta.high_waters.len()].to_vec(),
-            ..*meta
+            ..meta.clone()
         });
         meta.map(|meta| meta.encode()).unwrap_or_default()
     }

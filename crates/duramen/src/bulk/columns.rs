@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{INLINE_BYTES_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS, VALUE_BYTES_MAX};
 use crate::node::PathId;
 use crate::order::{self, OrderBlock, OrderBlocks, OrderBlocksMut};
-use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence, ShapeId};
+use crate::state::{ApartKind, BlobId, Datum, Extent, OrderId, Sequence, ShapeId, SpaceKinds};
 use crate::tree::cell_key::{self, GroupCell, TreeId};
 use crate::tree::group::GroupId;
 use crate::tree::schema::{Schema, SpaceId, index_u32};
@@ -41,6 +41,8 @@ struct Space {
     columns: Vec<Filling>,
     parent: Filling,
     key: Filling,
+    /// What the columns had in row groups that were gathered.
+    kinds: SpaceKinds,
 }
 
 /// A column of the row group that is being filled.
@@ -98,6 +100,11 @@ impl Columns {
     /// The next ordinal of a space.
     pub(super) fn next(&self, space: SpaceId) -> u64 {
         self.spaces.get(space.0 as usize).map_or(0, |space| space.next)
+    }
+
+    /// The kinds of values in the columns of a space, as far as they are gathered.
+    pub(super) fn kinds(&self, space: SpaceId) -> SpaceKinds {
+        self.spaces.get(space.0 as usize).map(|space| space.kinds.clone()).unwrap_or_default()
     }
 
     /// Bytes of the row groups that are being filled.
@@ -254,7 +261,8 @@ impl Columns {
         let mut space = std::mem::take(self.space_mut(id));
         let group = GroupId { space: id, group: index_u32(slot_or_group(space.group)) };
         let columns = &schema.space(id).columns;
-        for (&path, column) in columns.iter().zip(&mut space.columns) {
+        for (index, (&path, column)) in (0..).zip(columns.iter().zip(&mut space.columns)) {
+            space.kinds.add(index, column.states.kinds());
             self.gather_column((group, path, GroupCell::Base), column);
         }
         let own = columns[0];

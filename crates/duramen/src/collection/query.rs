@@ -271,6 +271,14 @@ impl CollectionSnapshot {
         Ok(count)
     }
 
+    /// The ordinals of the records that indexes name for a filter: all of which it is true, and
+    /// perhaps others. None if no index tells, or if they are more than so many.
+    pub(crate) fn named(&self, filter: &Filter, most: usize) -> Result<Option<Vec<u64>>> {
+        let expression = filter.expression()?;
+        let mut counts = QueryCounts::default();
+        with_indexes(|| lookup::named_up_to(self, expression, most, &mut counts))
+    }
+
     /// Of how many records a filter is true.
     pub fn count_where(&self, filter: &Filter) -> Result<u64> {
         self.count_query(&Query::new().filter(filter.clone()))

@@ -101,6 +101,12 @@ impl RecordPath {
         }
     }
 
+    /// The path of a field of a field ..., if it is not too long.
+    pub(crate) fn of_fields(names: impl Iterator<Item = String>) -> Option<Self> {
+        let steps = names.map(|name| RecordStep::Field(name.into())).collect();
+        Self::parse(&Self { steps }.to_string()).ok()
+    }
+
     pub(crate) fn steps(&self) -> &[RecordStep] {
         &self.steps
     }

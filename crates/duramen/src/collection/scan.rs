@@ -65,6 +65,36 @@ enum Source {
     AtEnd,
 }
 
+/// Gives ordinals, at most so many at once; none at the end.
+pub(crate) type OrdinalPages = Box<dyn FnMut(u64) -> Result<Option<Vec<u64>>>>;
+
+impl CollectionSnapshot {
+    /// The ordinals of all keys of a range, those of records that were deleted among them; none if
+    /// they are more than so many.
+    pub(crate) fn ordinals_in(
+        &self,
+        options: &ScanOptions,
+        most: usize,
+    ) -> Result<Option<Vec<u64>>> {
+        let range = range_of(self.keys, options)?;
+        let Some(snapshot) = &self.snapshot else { return Ok(Some(Vec::new())) };
+        let page = snapshot.tree.record_keys(&range, false, most.saturating_add(1))?;
+        Ok((page.len() <= most).then(|| page.ordinals()))
+    }
+
+    /// The ordinals of the keys of a range in its order, those of records that were deleted among
+    /// them.
+    pub(crate) fn ordinal_pages(&self, options: &ScanOptions) -> Result<OrdinalPages> {
+        let range = range_of(self.keys, options)?;
+        let pages = |snapshot| Pages::new(snapshot, range, options.reverse);
+        let mut pages = self.snapshot.clone().map(pages);
+        Ok(Box::new(move |wanted| {
+            let Some(pages) = &mut pages else { return Ok(None) };
+            Ok(pages.turn(Page::default(), wanted)?.map(|page| page.keys.ordinals()))
+        }))
+    }
+}
+
 impl Scan {
     pub(super) fn new(collection: CollectionSnapshot, options: &ScanOptions) -> Result<Self> {
         let range = range_of(collection.keys, options)?;

@@ -1,6 +1,5 @@
 //! The values of one column at some rows, decoded.
 
-use super::field::ColumnKinds;
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::{ApartKind, BlobId, Datum, Sequence};
 
@@ -289,21 +288,6 @@ fn place_of(word: u64) -> (u32, u32) {
 }
 
 impl Form {
-    pub(super) fn kind(self) -> ColumnKinds {
-        match self {
-            Self::Missing => ColumnKinds::default(),
-            Self::Null => ColumnKinds::NULL,
-            Self::Bool => ColumnKinds::BOOL,
-            Self::Int => ColumnKinds::INT,
-            Self::Decimal(_) | Self::Float => ColumnKinds::FLOAT,
-            Self::Digits | Self::Apart(ApartKind::Digits) => ColumnKinds::DIGITS,
-            Self::Text | Self::Apart(ApartKind::Text | ApartKind::PlainText) => ColumnKinds::TEXT,
-            Self::Object => ColumnKinds::OBJECT,
-            Self::Array => ColumnKinds::ARRAY,
-            Self::Json | Self::Apart(ApartKind::Opaque) => ColumnKinds::JSON,
-        }
-    }
-
     pub(super) fn of(state: Datum<'_>) -> Self {
         match state {
             Datum::Absent => Self::Missing,

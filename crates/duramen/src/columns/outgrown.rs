@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::chunk::Form;
 use super::{ColumnChunk, ColumnKinds, ColumnRows, ColumnValue, Columns};
 use crate::error::Result;
 use crate::jsonpath::place::{At, Children, Opened, View};
@@ -140,7 +139,7 @@ impl Columns {
             while let Some(member) = members.next(view)? {
                 let kind = match view.value(&member.at)? {
                     Value::Container(_) => ColumnKinds::JSON,
-                    value => Form::of(value.datum().unwrap_or(Datum::Absent)).kind(),
+                    value => ColumnKinds::of(&value.datum().unwrap_or(Datum::Absent)),
                 };
                 kinds.entry(view.name(&member.at)?).or_default().insert(kind);
             }

@@ -1,6 +1,9 @@
 use super::*;
 use crate::{CommitOptions, Database, Key, Options};
 
+mod kinds;
+mod sought;
+
 fn how() -> CommitOptions {
     CommitOptions::default()
 }

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Device, Lock};
 use crate::journal::{self, Journal, JournalSettings, RecoveryReport};
 use crate::limits::LOCK_RETRY_MS;
-use crate::manifest::{self, Manifest};
+use crate::manifest::{self, Feature, Manifest};
 use crate::memory::Memory;
 use crate::revision::CommitSequence;
 use crate::staging::{self as staging_files, StagedPoint, Staging};
@@ -80,6 +80,8 @@ impl Engine {
         lock: Box<dyn Lock>,
     ) -> Result<Self> {
         manifest.check_writable()?;
+        // No facts of trees are found before the manifest that names their segment is stored.
+        manifest.add(Feature::Kinds);
         // A process that was killed after it had renamed the manifest may leave one that a power
         // loss takes back, and what this one does not name is removed from here on.
         let synced = device.sync_dir("");

@@ -13,7 +13,7 @@ use crate::limits::{OBJECT_FIELDS_MAX, ORDINALS_MAX, ROW_GROUP_SLOTS};
 use crate::memory::{Evict, Memory, TreeNumber};
 use crate::node::{Move, NodeId, Ordinal, PathId};
 use crate::order::Item;
-use crate::state::{Datum, ShapeId};
+use crate::state::{ColumnKinds, Datum, ShapeId, SpaceKinds};
 use crate::sync::RwLock;
 use crate::tree::disk::{Directory, FoundRun, Load, Loaded};
 use crate::tree::group::{ColumnId, DiskPart, Fault, GroupId, RowGroup, locate};
@@ -39,6 +39,7 @@ pub(crate) struct SpaceData {
     groups: Vec<Option<Box<RowGroup>>>,
     /// Keys of young entries.
     pub(crate) keys: YoungKeys,
+    pub(crate) kinds: SpaceKinds,
 }
 
 /// The versioned state of one tree.
@@ -72,6 +73,8 @@ pub(crate) struct TreeData {
     pub(crate) disk_schema: Option<SchemaExtent>,
     /// The part of the schema that trees share on disk, by its content.
     pub(crate) shared_schema: u128,
+    /// Whether the kinds of what is on disk are known: what wrote it may not have told them.
+    has_kinds: bool,
     /// Approximate bytes that the young part takes.
     pub(crate) young_bytes: usize,
     /// The shape that was looked for last.
@@ -124,6 +127,7 @@ impl TreeData {
             committed_schema: schema.extent(),
             disk_schema: None,
             shared_schema: 0,
+            has_kinds: true,
             young_bytes: 0,
             last_shape: None,
             recent: None,
@@ -134,13 +138,36 @@ impl TreeData {
     }
 
     /// A tree as of its last checkpoint, nothing of it loaded.
-    pub(crate) fn from_disk(schema: Arc<Schema>, revisions: u64, high_waters: &[u64]) -> Self {
+    pub(crate) fn from_disk(
+        schema: Arc<Schema>,
+        revisions: u64,
+        high_waters: &[u64],
+        kinds: Option<&[SpaceKinds]>,
+    ) -> Self {
         let mut data = Self::new(schema);
         data.rows = YoungRows::after(revisions);
         for (space, &next) in data.spaces.iter_mut().zip(high_waters) {
             (space.next, space.committed, space.on_disk) = (next, next, next);
         }
+        data.has_kinds = kinds.is_some();
+        for (space, kinds) in data.spaces.iter_mut().zip(kinds.into_iter().flatten()) {
+            space.kinds.clone_from(kinds);
+        }
         data
+    }
+
+    /// The kinds of all values that a path has had; some may be of what came to nothing. None if
+    /// they are not known.
+    pub(crate) fn kinds(&self, path: PathId) -> Option<ColumnKinds> {
+        let info = self.schema.path(path);
+        let space = self.spaces.get(info.space.0 as usize)?;
+        self.has_kinds.then(|| space.kinds.get(info.column))
+    }
+
+    /// The same of all columns of the first spaces, if they are known.
+    pub(crate) fn kinds_of_spaces(&self, spaces: usize) -> Option<Vec<SpaceKinds>> {
+        let kinds = || self.spaces.iter().take(spaces).map(|space| space.kinds.clone()).collect();
+        self.has_kinds.then(kinds)
     }
 
     /// From now on records that commits change, or purges erase, are forgotten there.
@@ -546,6 +573,7 @@ impl TreeData {
         (datum, revision): (Datum<'_>, u32),
     ) -> Result<()> {
         self.young_bytes += birth_bytes(&datum);
+        self.spaces[space.0 as usize].note_kind(column, &datum);
         let (group, slot) = locate(ordinal);
         self.group_mut(space, group).set_birth(column, slot, datum, revision)
     }
@@ -559,6 +587,7 @@ impl TreeData {
         (datum, revision): (Datum<'_>, u32),
     ) -> Result<bool> {
         self.young_bytes += CHANGE_BYTES + text_bytes(&datum);
+        self.spaces[space.0 as usize].note_kind(column, &datum);
         let (group, slot) = locate(ordinal);
         self.group_mut(space, group).set_change(column, slot, datum, revision)
     }
@@ -686,6 +715,14 @@ impl Evict for RwLock<TreeData> {
 }
 
 impl SpaceData {
+    /// Notes the kind of a state that a column gets.
+    #[inline]
+    fn note_kind(&mut self, column: ColumnId, state: &Datum<'_>) {
+        if let ColumnId::Value(column) = column {
+            self.kinds.add(column, ColumnKinds::of(state));
+        }
+    }
+
     fn commit(&mut self) {
         let full = locate(self.committed).0..locate(self.next).0;
         let groups = self.groups.get_mut(full).unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::node::PathId;
 use crate::revision::Revision;
 use crate::segment::{SegmentInfo, SegmentWriter};
 use crate::series;
-use crate::state::{BlobId, Datum, OrderId};
+use crate::state::{BlobId, ColumnKinds, Datum, OrderId, SpaceKinds};
 use crate::store::Store;
 use crate::tree::Tree;
 use crate::tree::cell_key::{self, GroupCell, TreeId};
@@ -91,10 +91,25 @@ pub(crate) struct Frozen {
     orders: u64,
     blobs: u64,
     schema: SchemaExtent,
+    kinds: Option<Vec<SpaceKinds>>,
+}
+
+impl Frozen {
+    /// The facts of the tree, whose shared schema has this number.
+    fn meta(&self, schema: u128) -> Meta {
+        Meta {
+            revisions: u64::from(self.revision),
+            schema,
+            orders: self.orders,
+            blobs: self.blobs,
+            high_waters: self.high_waters.clone(),
+            kinds: self.kinds.clone(),
+        }
+    }
 }
 
 /// The facts of a tree as of its last checkpoint.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) revisions: u64,
     /// The schema it shares, by content, and how much that is.
@@ -102,6 +117,8 @@ pub(crate) struct Meta {
     pub(crate) orders: u64,
     pub(crate) blobs: u64,
     pub(crate) high_waters: Vec<u64>,
+    /// The kinds of what columns have had, by space; none where that is not known.
+    pub(crate) kinds: Option<Vec<SpaceKinds>>,
 }
 
 impl Meta {
@@ -111,6 +128,10 @@ impl Meta {
             put_varint(&mut out, number);
         }
         self.high_waters.iter().for_each(|&next| put_varint(&mut out, next));
+        for space in self.kinds.iter().flatten().map(SpaceKinds::all) {
+            put_varint(&mut out, space.len() as u64);
+            space.iter().for_each(|kinds| put_varint(&mut out, kinds.bits().into()));
+        }
         out
     }
 
@@ -124,9 +145,24 @@ impl Meta {
         if revisions > REVISIONS_MAX || high_waters.iter().any(|&next| next > ORDINALS_MAX) {
             return Err(reader.corrupt("more revisions or ordinals than a tree has"));
         }
+        // A tree has a space at least, of its root.
+        let kinds = if reader.is_at_end() {
+            None
+        } else {
+            Some((0..spaces).map(|_| decode_kinds(&mut reader)).collect::<Result<_>>()?)
+        };
         reader.end()?;
-        Ok(Self { revisions, schema, orders, blobs, high_waters })
+        Ok(Self { revisions, schema, orders, blobs, high_waters, kinds })
     }
+}
+
+fn decode_kinds(reader: &mut Reader<'_>) -> Result<SpaceKinds> {
+    let columns = reader.count()?;
+    let mut kinds = || -> Result<ColumnKinds> {
+        let found = u16::try_from(reader.varint()?).ok().and_then(ColumnKinds::from_bits);
+        found.ok_or_else(|| reader.corrupt("expected a set of kinds of values"))
+    };
+    (0..columns).map(|_| kinds()).collect()
 }
 
 impl Tree {
@@ -149,10 +185,11 @@ impl Tree {
         }
         let data = self.data.read();
         let schema = data.committed_schema();
-        let spaces = data.spaces.iter().take(spaces_of(&data, schema));
+        let spaces = spaces_of(&data, schema);
         Some(Frozen {
             revision: short(Revision(data.rows.last())),
-            high_waters: spaces.map(|space| space.committed).collect(),
+            high_waters: data.spaces.iter().take(spaces).map(|space| space.committed).collect(),
+            kinds: data.kinds_of_spaces(spaces),
             orders: self.orders.committed(),
             blobs: self.blobs.committed(),
             schema,
@@ -170,13 +207,7 @@ impl Tree {
     ) -> Result<u128> {
         let tree = self.id();
         let shared_schema = put_schema(&self.data.read(), tree, frozen.schema, out);
-        let meta = Meta {
-            revisions: u64::from(frozen.revision),
-            schema: shared_schema,
-            orders: frozen.orders,
-            blobs: frozen.blobs,
-            high_waters: frozen.high_waters.clone(),
-        };
+        let meta = frozen.meta(shared_schema);
         out.gathered.push((cell_key::meta(tree), meta.encode()));
         out.push_gathered()?;
         self.put_rows(frozen, out)?;
@@ -211,7 +242,8 @@ impl Tree {
     pub(crate) fn attach_loaded(&self, schema: Arc<Schema>, frozen: &Frozen, shared_schema: u128) {
         let mut data = self.data.write();
         assert_eq!(data.rows.last(), 0, "what is loaded is a first revision");
-        *data = TreeData::from_disk(schema, u64::from(frozen.revision), &frozen.high_waters);
+        let kinds = frozen.kinds.as_deref();
+        *data = TreeData::from_disk(schema, u64::from(frozen.revision), &frozen.high_waters, kinds);
         data.disk_schema = Some(frozen.schema);
         data.shared_schema = shared_schema;
         self.orders.begin_at(frozen.orders);
@@ -281,7 +313,10 @@ pub(crate) fn loaded_cells(data: &TreeData, tree: TreeId, counts: (u64, u64)) ->
     let number = cell_key::schema_number(&shared);
     let high_waters: Vec<u64> = data.spaces.iter().map(|space| space.committed).collect();
     let revisions = data.rows.last();
-    let meta = Meta { revisions, schema: number, orders, blobs, high_waters: high_waters.clone() };
+    let kinds = data.kinds_of_spaces(high_waters.len());
+    let frozen =
+        Frozen { revision: short(Revision(revisions)), high_waters, orders, blobs, schema, kinds };
+    let meta = frozen.meta(number);
     let mut rows = Vec::new();
     encode_rows(data, (1, revisions), &mut rows);
     let cells = vec![
@@ -289,8 +324,6 @@ pub(crate) fn loaded_cells(data: &TreeData, tree: TreeId, counts: (u64, u64)) ->
         (cell_key::rows(tree, 1), rows),
         (cell_key::schema(number), shared),
     ];
-    let revision = short(Revision(revisions));
-    let frozen = Frozen { revision, high_waters, orders, blobs, schema };
     LoadedCells { cells, frozen, schema: number }
 }
 
@@ -536,7 +569,8 @@ pub(crate) fn open(
         decode_shapes(&mut whole, &mut reader)?;
         reader.end()?;
     }
-    let mut data = TreeData::from_disk(whole.schema, meta.revisions, &meta.high_waters);
+    let kinds = meta.kinds.as_deref();
+    let mut data = TreeData::from_disk(whole.schema, meta.revisions, &meta.high_waters, kinds);
     data.disk_schema = Some(data.schema.extent());
     data.shared_schema = meta.schema;
     if let Some(cell) = cells.get(&cell_key::kept(tree))? {

@@ -101,8 +101,10 @@ impl Extents {
             orders: meta.orders.max(self.orders),
             blobs: meta.blobs.max(self.blobs),
             high_waters,
+            kinds: meta.kinds.clone(),
         };
-        (complete != *meta).then_some(complete)
+        // Of what the facts do not know, the kinds are not known either.
+        (complete != *meta).then_some(Meta { kinds: None, ..complete })
     }
 
     /// Appends revisions of birth for slots that have lost theirs: the first one. Whether a value

@@ -26,7 +26,7 @@ use crate::node::PathId;
 use crate::order::OrderBlock;
 use crate::revision::Micros;
 use crate::series;
-use crate::state::{BlobId, Datum, OrderId, Sequence};
+use crate::state::{BlobId, ColumnKinds, Datum, OrderId, Sequence, SpaceKinds};
 use crate::tree::Tree;
 use crate::tree::cell_key::{self, CellKey, GroupCell, PointsKey, RollupColumn, TreeId};
 use crate::tree::group::GroupId;
@@ -54,6 +54,8 @@ struct Bounds {
     high_waters: Vec<u64>,
     orders: u64,
     blobs: u64,
+    /// By space; none if they are not known.
+    kinds: Option<Vec<SpaceKinds>>,
 }
 
 /// A piece of a row group: its slots and the states in them.
@@ -112,6 +114,7 @@ impl Bounds {
             high_waters: data.spaces.iter().map(|space| space.next).collect(),
             orders: tree.orders.committed(),
             blobs: tree.blobs.committed(),
+            kinds: data.kinds_of_spaces(data.spaces.len()),
         }
     }
 
@@ -203,7 +206,10 @@ impl Bounds {
         for (slot, state) in (u64::from(place.number)..).zip(column.iter()) {
             let state = state?;
             let is_right = match (place.kind, state) {
-                (GroupCell::Base | GroupCell::Run, state) => self.has_state(place.path, state),
+                (GroupCell::Base | GroupCell::Run, state) => {
+                    self.check_kind(place.path, state)?;
+                    self.has_state(place.path, state)
+                }
                 (_, Datum::Absent) => true,
                 (GroupCell::Parent, Datum::Int(parent)) => {
                     parent.cast_unsigned() < self.high_water(owner)
@@ -230,6 +236,7 @@ impl Bounds {
         for index in 0..piece.len() {
             let (slot, revision, state) = piece.entry(index)?;
             self.check_slots(place.id, slot.into(), 1)?;
+            self.check_kind(place.path, state)?;
             if !self.has_state(place.path, state) {
                 return Err(wrong(format!("revision {revision} set the state {state:?}")));
             }
@@ -257,6 +264,19 @@ impl Bounds {
 
     fn high_water(&self, space: SpaceId) -> u64 {
         self.high_waters.get(space.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// Refuses a state of a kind that the column never had, by what the facts of the tree tell:
+    /// queries would take it for something else. What was dropped may stand as `null`.
+    fn check_kind(&self, path: PathId, state: Datum<'_>) -> Result<()> {
+        let Some(spaces) = &self.kinds else { return Ok(()) };
+        let info = self.schema.path(path);
+        let known = spaces.get(info.space.0 as usize).map(|space| space.get(info.column));
+        let known = known.unwrap_or_default().or(ColumnKinds::NULL);
+        if ColumnKinds::of(&state).is_within(known) {
+            return Ok(());
+        }
+        Err(wrong(format!("the state {state:?} is of a kind that path {} never had", path.0)))
     }
 
     /// Whether a node of a path can have a state: what it names is there.
@@ -375,102 +395,4 @@ impl fmt::Display for Shown {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::encoding::{encode_column, encode_order_block, encode_run};
-    use crate::state::{Extent, ShapeId};
-    use crate::tree::schema::{Label, ROOT};
-
-    /// A tree of `$.a` and `$.l[*]` with 3 revisions, 2 elements, 4 order blocks and a value.
-    fn bounds() -> Bounds {
-        let mut schema = Schema::new(false);
-        let fields = [b"a", b"l"].map(|name| schema.add(ROOT, Label::Field(name)));
-        schema.add(fields[1], Label::Element);
-        schema.add_shape(&fields);
-        let high_waters = vec![1, 2];
-        Bounds { schema: Arc::new(schema), revisions: 3, high_waters, orders: 4, blobs: 1 }
-    }
-
-    fn group(space: u32, path: u32, kind: GroupCell, number: u32) -> CellKey {
-        let id = GroupId { space: SpaceId(space), group: 0 };
-        CellKey::Group { id, path: PathId(path), kind, number }
-    }
-
-    fn check_states(key: CellKey, states: &[Datum<'_>]) -> Result<()> {
-        let mut cell = Vec::new();
-        encode_column(states, &mut cell);
-        bounds().check(key, Bytes::from(cell))
-    }
-
-    fn is_refused(result: Result<()>) -> bool {
-        result.is_err_and(|error| error.kind() == ErrorKind::Corrupt)
-    }
-
-    #[test]
-    fn states_have_to_name_what_their_tree_has() {
-        let extent = |first, count| Datum::Array(Sequence::Extent(Extent { first, count }));
-        let text = |bytes, plain| Datum::Text { bytes, plain };
-        let a = group(0, 1, GroupCell::Base, 0);
-        for state in [Datum::Int(1), text(b"x", true), text(b"\"", false)] {
-            check_states(a, &[state]).unwrap();
-        }
-        for state in [Datum::Object(ShapeId(0)), text(b"\"", true), text(b"\xff", false)] {
-            assert!(is_refused(check_states(a, &[state])), "{state:?}");
-        }
-        check_states(group(0, 0, GroupCell::Base, 0), &[Datum::Object(ShapeId(0))]).unwrap();
-        let l = group(0, 2, GroupCell::Base, 0);
-        check_states(l, &[extent(0, 2)]).unwrap();
-        for state in [extent(1, 2), Datum::Array(Sequence::Blocks(OrderId(4)))] {
-            assert!(is_refused(check_states(l, &[state])), "{state:?}");
-        }
-    }
-
-    #[test]
-    fn row_group_cells_have_to_be_where_ordinals_were_given_out() {
-        let one = [Datum::Int(0)];
-        check_states(group(1, 3, GroupCell::Base, 1), &one).unwrap();
-        assert!(is_refused(check_states(group(1, 3, GroupCell::Base, 2), &one)), "high water");
-        assert!(is_refused(check_states(group(0, 3, GroupCell::Base, 0), &one)), "space");
-        assert!(is_refused(check_states(group(1, 4, GroupCell::Base, 0), &one)), "path");
-        check_states(group(1, 3, GroupCell::Parent, 0), &one).unwrap();
-        assert!(is_refused(check_states(group(1, 3, GroupCell::Parent, 0), &[Datum::Int(1)])));
-        check_states(group(1, 3, GroupCell::Born, 0), &[Datum::Int(3)]).unwrap();
-        assert!(is_refused(check_states(group(1, 3, GroupCell::Born, 0), &[Datum::Int(4)])));
-        assert!(is_refused(check_states(group(1, 3, GroupCell::Key, 0), &one)), "a key is text");
-    }
-
-    #[test]
-    fn run_pieces_have_to_be_of_revisions_that_there_are() {
-        let check = |number, revision| {
-            let mut cell = Vec::new();
-            encode_run(&[(1, revision, Datum::Null)], &mut cell);
-            bounds().check(group(1, 3, GroupCell::Run, number), Bytes::from(cell))
-        };
-        check(3, 3).unwrap();
-        assert!(is_refused(check(2, 3)) && is_refused(check(4, 4)));
-    }
-
-    #[test]
-    fn order_blocks_entries_values_and_schemas_have_to_be_there() {
-        let bounds = bounds();
-        let check = |key, cell: &[u8]| bounds.check(key, Bytes::copy_from_slice(cell));
-        let mut inner = Vec::new();
-        encode_order_block(&OrderBlock::Inner([(OrderId(2), 2)].into()), &mut inner);
-        check(CellKey::Order(OrderId(3)), &inner).unwrap();
-        assert!(is_refused(check(CellKey::Order(OrderId(2)), &inner)), "below itself");
-        assert!(is_refused(check(CellKey::Order(OrderId(4)), &inner)), "beyond the last");
-        let entry = CellKey::Entry { space: PathId(3) };
-        check(entry, &1_u64.to_le_bytes()).unwrap();
-        assert!(is_refused(check(entry, &2_u64.to_le_bytes())));
-        assert!(is_refused(check(entry, &[1])));
-        check(CellKey::Blob(BlobId(0)), b"text").unwrap();
-        assert!(is_refused(check(CellKey::Blob(BlobId(0)), b"\xff")));
-        assert!(is_refused(check(CellKey::Blob(BlobId(1)), b"text")));
-        check(CellKey::Hash { revision: 3 }, &[7; 32]).unwrap();
-        assert!(is_refused(check(CellKey::Hash { revision: 3 }, &[7; 31])));
-        assert!(is_refused(check(CellKey::Hash { revision: 4 }, &[7; 32])));
-        let empty = [0, 0, 0];
-        check(CellKey::Schema(cell_key::schema_number(&empty)), &empty).unwrap();
-        assert!(is_refused(check(CellKey::Schema(7), &empty)));
-    }
-}
+mod tests;

@@ -34,10 +34,21 @@ pub(super) fn named_for(
     expression: &Expression,
     counts: &mut QueryCounts,
 ) -> Result<Option<Vec<u64>>> {
+    let most = named_max(collection.count()?);
+    named_up_to(collection, expression, most, counts)
+}
+
+/// The same; none if they are more than so many.
+pub(super) fn named_up_to(
+    collection: &CollectionSnapshot,
+    expression: &Expression,
+    most: usize,
+    counts: &mut QueryCounts,
+) -> Result<Option<Vec<u64>>> {
     let options = collection.document.declared()?;
     let access = Access::of(expression, &collection.usable(&options.indexes)?);
     let Some(access) = access else { return Ok(None) };
-    Reader::new(collection, counts).named(&access)
+    Reader::new(collection, counts).named_up_to(&access, most)
 }
 
 /// Reads what indexes name.

@@ -15,7 +15,7 @@ use crate::encoding::integers::{Integers, Plan};
 use crate::encoding::summary::Summary;
 use crate::encoding::tags::Tags;
 use crate::encoding::texts::Texts;
-use crate::state::Datum;
+use crate::state::{ColumnKinds, Datum};
 
 /// The states of consecutive slots.
 #[derive(Debug, Default)]
@@ -132,6 +132,23 @@ impl ColumnBuilder {
         self.bytes.extend_from_slice(&bytes);
         self.bytes.truncate(end);
         self.ends.push(end);
+    }
+
+    /// The kinds of its states.
+    pub(crate) fn kinds(&self) -> ColumnKinds {
+        let mut seen = [false; 1 << u8::BITS];
+        // A column of one kind of state is the common case, and told without a table.
+        match self.tags.split_first() {
+            Some((first, rest)) if rest.iter().all(|tag| tag == first) => {
+                seen[usize::from(*first)] = true;
+            }
+            _ => self.tags.iter().for_each(|tag| seen[usize::from(*tag)] = true),
+        }
+        let mut kinds = ColumnKinds::default();
+        for tag in (0..=u8::MAX).filter(|tag| seen[usize::from(*tag)]) {
+            kinds.insert(tag::form(tag).map(|state| ColumnKinds::of(&state)).unwrap_or_default());
+        }
+        kinds
     }
 
     /// Takes the last slot back.

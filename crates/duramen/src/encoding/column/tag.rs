@@ -147,6 +147,11 @@ pub(super) fn text(tag: u8, bytes: &[u8]) -> Option<Datum<'_>> {
     })
 }
 
+/// A state with a tag; what it carries is nobody's.
+pub(super) fn form(tag: u8) -> Option<Datum<'static>> {
+    bare(tag).or_else(|| number(tag, 0, || Some(0))).or_else(|| text(tag, b""))
+}
+
 /// The extent of these numbers, if they are within its 40 and 24 bits.
 #[inline(always)]
 pub(in crate::encoding) fn extent(first: i64, count: i64) -> Option<Extent> {

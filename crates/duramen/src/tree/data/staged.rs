@@ -110,6 +110,7 @@ impl TreeData {
         Arc::make_mut(&mut self.schema).truncate(extent);
         self.spaces.truncate(self.schema.spaces().len());
         for (space, data) in self.schema.spaces().iter().zip(&mut self.spaces) {
+            data.kinds.truncate(space.columns.len());
             for group in data.groups.iter_mut().flatten() {
                 group.truncate_columns(space.columns.len());
             }

@@ -70,7 +70,7 @@ fn tree(group: &[Cell], more: Cells) -> Tree {
     let store = Store::open(&device, &Manifest::new(1, Micros(0)), &Memory::new(4 << 20)).unwrap();
     let info = write(&device, 1, &cells);
     store.add(store.open_segment(&info).unwrap());
-    let data = TreeData::from_disk(Arc::new(schema), REVISIONS, &[1, SLOTS.into()]);
+    let data = TreeData::from_disk(Arc::new(schema), REVISIONS, &[1, SLOTS.into()], None);
     Tree::new(TreeCells::new(TREE, Arc::new(store)), data, 0, 0)
 }
 

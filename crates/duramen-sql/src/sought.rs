@@ -1,0 +1,328 @@
+//! Which records a query looks for by their keys, or by fields that have an index, so that it reads
+//! these and not all.
+//!
+//! Invariant: what is sought is all that the filters may be true of, and perhaps more: they are
+//! evaluated on what is found.
+
+use std::ops::Bound;
+
+use datafusion::common::{Column, ScalarValue};
+use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
+use duramen::{Columns, Filter, FilterValue, Key, KeyKind, RecordPath, Result, ScanOptions};
+
+use crate::column_type::{self, ColumnType, TableColumn, TableColumns};
+
+/// Records for one that may be sought; what is sought stands anywhere, while all of them are read
+/// in their order, and by column.
+const RECORDS_PER_SOUGHT: usize = 64;
+
+/// However few there are, so many may be sought; and however many, no more.
+const SOUGHT_MIN: usize = 64;
+const SOUGHT_MAX: usize = 1 << 16;
+
+/// The same of a range of keys, which are read until they are too many.
+const RANGE_MAX: usize = 4_096;
+
+/// Some of the rows of a table.
+#[derive(Debug)]
+pub(crate) struct Sought {
+    pub(crate) rows: Columns,
+    /// What names them, for people.
+    pub(crate) by: &'static str,
+}
+
+impl Sought {
+    /// The rows of a table that some filters leave, all of which have to be true; none if they do
+    /// not say how to find them, or may leave many.
+    pub(crate) fn of(
+        filters: &[Expr],
+        (rows, table): (&Columns, &TableColumns),
+    ) -> Result<Option<Self>> {
+        let Some(kind) = rows.key_kind() else { return Ok(None) };
+        let found = |rows: Option<Columns>, by| Ok(rows.map(|rows| Self { rows, by }));
+        let keys = filters.iter().filter_map(|filter| keys_of(filter, kind));
+        if let Some(keys) = keys.min_by_key(Vec::len) {
+            return found(rows.with_keys(&keys)?, "key");
+        }
+        let most = most(rows);
+        let range = KeyRange::of(filters, rows);
+        if !range.is_all()
+            && let Some(range) = rows.with_keys_in(&range.keys, most.min(RANGE_MAX))?
+        {
+            return found(Some(range), "range of keys");
+        }
+        let fields = filters.iter().filter_map(|filter| field_filter(filter, (rows, table)));
+        match fields.reduce(Filter::and) {
+            Some(fields) => found(rows.named(&fields, most)?, "index"),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a filter may say which records are sought.
+    pub(crate) fn may_be_of(filter: &Expr, (rows, table): (&Columns, &TableColumns)) -> bool {
+        let Some(kind) = rows.key_kind() else { return false };
+        keys_of(filter, kind).is_some()
+            || !KeyRange::of(std::slice::from_ref(filter), rows).is_all()
+            || field_filter(filter, (rows, table)).is_some()
+    }
+}
+
+/// Rows of a part of a table, at most.
+const PART_ROWS: usize = 4_096;
+
+/// How many rows of a table may be sought.
+pub(crate) fn most(rows: &Columns) -> usize {
+    let most = rows.parts().saturating_mul(PART_ROWS) / RECORDS_PER_SOUGHT;
+    most.clamp(SOUGHT_MIN, SOUGHT_MAX)
+}
+
+/// The keys that a filter leaves.
+fn keys_of(filter: &Expr, kind: KeyKind) -> Option<Vec<Key>> {
+    match filter {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            let literal =
+                if is_key(left) { right } else { Some(left).filter(|_| is_key(right))? };
+            Some(key_of(literal, kind)?.into_iter().collect())
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            Some([keys_of(left, kind)?, keys_of(right, kind)?].concat())
+        }
+        Expr::InList(list) if !list.negated && is_key(&list.expr) => {
+            let keys = list.list.iter().map(|literal| key_of(literal, kind));
+            Some(keys.collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
+        }
+        _ => None,
+    }
+}
+
+fn is_key(expr: &Expr) -> bool {
+    matches!(expr, Expr::Column(Column { name, .. }) if name == crate::change::KEY)
+}
+
+/// The key that a literal is; none within if no record can have it.
+fn key_of(literal: &Expr, kind: KeyKind) -> Option<Option<Key>> {
+    let Expr::Literal(value, _) = literal else { return None };
+    let key = match (kind, value) {
+        (KeyKind::I64, ScalarValue::Int64(Some(number))) => number.to_string(),
+        (KeyKind::U64, ScalarValue::UInt64(Some(number))) => number.to_string(),
+        (
+            KeyKind::Text | KeyKind::Uuid,
+            ScalarValue::Utf8View(Some(text)) | ScalarValue::Utf8(Some(text)),
+        ) => text.clone(),
+        _ => return None,
+    };
+    Some(kind.parse(&key).ok())
+}
+
+/// The keys that are left by some filters.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeyRange {
+    pub(crate) keys: ScanOptions,
+    /// How many filters say no more and no less than that a key is in the range.
+    pub(crate) conditions: usize,
+}
+
+impl KeyRange {
+    pub(crate) fn of(filters: &[Expr], rows: &Columns) -> Self {
+        let mut range = Self::default();
+        // UUIDs are compared as texts, of which not each is one.
+        let kind = rows.key_kind().filter(|kind| *kind != KeyKind::Uuid);
+        let Some(kind) = kind else { return range };
+        for filter in filters {
+            let is_exact = range.narrow(filter, kind).is_some();
+            range.conditions += usize::from(is_exact);
+        }
+        range
+    }
+
+    fn is_all(&self) -> bool {
+        self.keys == ScanOptions::default()
+    }
+
+    /// Takes what a filter says of keys; none if that is nothing, or not all that it says.
+    fn narrow(&mut self, filter: &Expr, kind: KeyKind) -> Option<()> {
+        match filter {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let (op, literal) = match (is_key(left), is_key(right)) {
+                    (true, _) => (*op, right),
+                    (_, true) => (op.swap()?, left),
+                    _ => return None,
+                };
+                let key = key_of(literal, kind)??;
+                match op {
+                    Operator::Gt => self.begin(Bound::Excluded(key)),
+                    Operator::GtEq => self.begin(Bound::Included(key)),
+                    Operator::Lt => self.end(Bound::Excluded(key)),
+                    Operator::LtEq => self.end(Bound::Included(key)),
+                    _ => return None,
+                }
+            }
+            Expr::Between(between) if !between.negated && is_key(&between.expr) => {
+                let (low, high) = (key_of(&between.low, kind)??, key_of(&between.high, kind)??);
+                self.begin(Bound::Included(low));
+                self.end(Bound::Included(high));
+            }
+            Expr::Like(like) if kind == KeyKind::Text && is_key(&like.expr) => {
+                let (beginning, rest) = beginning(like)?;
+                if self.keys.prefix.is_some() {
+                    return None;
+                }
+                self.keys.prefix = Some(beginning.to_owned());
+                if rest != "%" {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// It begins there, unless it begins later.
+    fn begin(&mut self, at: Bound<Key>) {
+        let is_later = match (&at, &self.keys.from) {
+            (Bound::Included(key), Bound::Included(from) | Bound::Excluded(from)) => key > from,
+            (Bound::Excluded(key), Bound::Included(from) | Bound::Excluded(from)) => key >= from,
+            _ => true,
+        };
+        if is_later {
+            self.keys.from = at;
+        }
+    }
+
+    /// It ends there, unless it ends before.
+    fn end(&mut self, at: Bound<Key>) {
+        let is_before = match (&at, &self.keys.to) {
+            (Bound::Included(key), Bound::Included(to) | Bound::Excluded(to)) => key < to,
+            (Bound::Excluded(key), Bound::Included(to) | Bound::Excluded(to)) => key <= to,
+            _ => true,
+        };
+        if is_before {
+            self.keys.to = at;
+        }
+    }
+}
+
+/// What all texts that a pattern fits begin with, and the rest of the pattern.
+fn beginning(like: &Like) -> Option<(&str, &str)> {
+    let Expr::Literal(ScalarValue::Utf8View(Some(pattern)) | ScalarValue::Utf8(Some(pattern)), _) =
+        &*like.pattern
+    else {
+        return None;
+    };
+    if like.negated || like.case_insensitive || like.escape_char.is_some() {
+        return None;
+    }
+    let end = pattern.find(['%', '_', '\\']).unwrap_or(pattern.len());
+    pattern.split_at_checked(end).filter(|(beginning, _)| !beginning.is_empty())
+}
+
+/// What a filter says of fields, as queries of records have it: true wherever the filter is.
+fn field_filter(filter: &Expr, of: (&Columns, &TableColumns)) -> Option<Filter> {
+    match filter {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            Some(field_filter(left, of)?.or(field_filter(right, of)?))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            match (field_filter(left, of), field_filter(right, of)) {
+                (Some(left), Some(right)) => Some(left.and(right)),
+                (one, other) => one.or(other),
+            }
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (field, op, literal) = match Field::of(left, of) {
+                Some(field) => (field, *op, right),
+                None => (Field::of(right, of)?, op.swap()?, left),
+            };
+            field.compared(op, literal)
+        }
+        Expr::Between(between) if !between.negated => {
+            let field = Field::of(&between.expr, of)?;
+            let low = field.compared(Operator::GtEq, &between.low)?;
+            Some(low.and(field.compared(Operator::LtEq, &between.high)?))
+        }
+        Expr::InList(list) if !list.negated => {
+            let field = Field::of(&list.expr, of)?;
+            let equal = list.list.iter().map(|literal| field.compared(Operator::Eq, literal));
+            equal.collect::<Option<Vec<_>>>()?.into_iter().reduce(Filter::or)
+        }
+        Expr::Like(like) => {
+            let field = Field::of(&like.expr, of)?;
+            let is_text = matches!(field.kind, ColumnType::Text);
+            let (beginning, _) = beginning(like).filter(|_| is_text)?;
+            Some(Filter::prefix(field.path.to_string(), beginning))
+        }
+        _ => None,
+    }
+}
+
+/// A field of records.
+struct Field<'t> {
+    path: RecordPath,
+    kind: &'t ColumnType,
+}
+
+impl<'t> Field<'t> {
+    /// The field that an expression is, perhaps one of an object.
+    fn of(expr: &Expr, (rows, table): (&Columns, &'t TableColumns)) -> Option<Self> {
+        let column = column(expr, table)?;
+        Some(Self { path: rows.record_path(column.path)?, kind: &column.kind })
+    }
+
+    /// The comparison with a literal. Of numbers with a fraction the nearest float is compared: so
+    /// what is sought reaches to the next ones.
+    fn compared(&self, op: Operator, literal: &Expr) -> Option<Filter> {
+        let Expr::Literal(value, _) = literal else { return None };
+        let path = self.path.to_string();
+        let (low, high): (FilterValue, FilterValue) = match (self.kind, value) {
+            (ColumnType::Int, ScalarValue::Int64(Some(number))) => {
+                ((*number).into(), (*number).into())
+            }
+            (
+                ColumnType::Text,
+                ScalarValue::Utf8View(Some(text)) | ScalarValue::Utf8(Some(text)),
+            ) => (text.as_str().into(), text.as_str().into()),
+            (ColumnType::Float, ScalarValue::Float64(Some(number))) => {
+                let (low, high) = (number.next_down(), number.next_up());
+                if !low.is_finite() || !high.is_finite() {
+                    return None;
+                }
+                (FilterValue::json(format!("{low:?}")), FilterValue::json(format!("{high:?}")))
+            }
+            _ => return None,
+        };
+        let is_exact = !matches!(self.kind, ColumnType::Float);
+        Some(match op {
+            Operator::Eq if is_exact => Filter::eq(path, low),
+            Operator::Eq => Filter::between(path, low, high),
+            Operator::Lt if is_exact => Filter::lt(path, high),
+            Operator::Lt | Operator::LtEq => Filter::le(path, high),
+            Operator::Gt if is_exact => Filter::gt(path, low),
+            Operator::Gt | Operator::GtEq => Filter::ge(path, low),
+            _ => return None,
+        })
+    }
+}
+
+/// The column of an expression that is one, or a field of one.
+fn column<'t>(expr: &Expr, table: &'t TableColumns) -> Option<&'t column_type::Column> {
+    match expr {
+        Expr::Column(column) => {
+            let index = table.schema.index_of(column.name()).ok()?;
+            match table.columns.get(index)? {
+                TableColumn::Value(column) => Some(column),
+                _ => None,
+            }
+        }
+        Expr::ScalarFunction(function) if function.name() == "get_field" => {
+            let [object, Expr::Literal(name, _)] = function.args.as_slice() else { return None };
+            let name = name.try_as_str().flatten()?;
+            match &column(object, table)?.kind {
+                ColumnType::Struct(fields) => {
+                    fields.iter().find(|field| field.field.name() == name)
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
