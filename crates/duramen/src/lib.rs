@@ -138,7 +138,7 @@ pub use timeline::{NodeChanges, Timeline};
 pub use transaction::{Committed, TransactOptions, Transaction};
 pub use tree::{
     Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, Format, MemberMove, MovedFrom,
-    NodeChange, Scope, Value, ValueRun,
+    NodeChange, Scope, Value, ValueRun, nearest,
 };
 
 #[cfg(feature = "typed")]

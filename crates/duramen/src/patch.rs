@@ -102,8 +102,7 @@ impl<'t> Fields<'t, '_> {
             "copy" => Action::Copy(self.pointer("from")?),
             "test" => Action::Test(self.value()?),
             _ => {
-                let names = NAMES.map(str::to_owned);
-                let meant = nearest(name, &names).map(|name| format!("; did you mean {name:?}?"));
+                let meant = nearest(name, NAMES).map(|name| format!("; did you mean {name:?}?"));
                 let meant = meant.unwrap_or_else(|| format!(": use {}", NAMES.join(", ")));
                 return Err(invalid(format!("there is no operation {name:?}{meant}")));
             }

@@ -33,7 +33,7 @@ use crate::engine::catalogue::{Name, facts, salvage as catalogue};
 use crate::engine::options::{CommitOptions, Options};
 use crate::engine::recovery::keep_writers_out;
 use crate::engine::salvage::{self, Salvaged};
-use crate::engine::unfinished::{self, Unfinished};
+use crate::engine::unfinished::Unfinished;
 use crate::engine::{CATALOGUE, Engine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::IndexDefinition;
@@ -64,6 +64,9 @@ pub struct RepairReport {
     pub damage: Vec<Finding>,
     /// What the new database lacks; empty if everything is there.
     pub lost: Vec<Lost>,
+    /// What no repair takes over, of a database without damage neither: series that were deleted,
+    /// which can be read as of commits before that.
+    pub left_out: Vec<Lost>,
 }
 
 /// Something that could not be salvaged.
@@ -141,10 +144,14 @@ impl Database {
     ) -> Result<RepairReport> {
         let device = |path: &Path| -> Arc<dyn Device> { Arc::new(DirectoryDevice::new(path)) };
         let (old, new) = (device(from.as_ref()), device(to.as_ref()));
-        unfinished::check_empty(new.as_ref())
-            .map_err(|error| error.in_context(to.as_ref().display()))?;
-        Self::repair_device((old, new), &Options::default(), progress)
-            .map_err(|error| error.in_context(from.as_ref().display()))
+        let place = Unfinished::begin(new);
+        let place = place.map_err(|error| error.in_context(to.as_ref().display()))?;
+        repair_into((old, place), &Options::default(), progress).map_err(|error| {
+            // Nothing of the old one is written.
+            let is_of_new = error.kind() == ErrorKind::Full;
+            let folder = if is_of_new { to.as_ref() } else { from.as_ref() };
+            error.in_context(folder.display())
+        })
     }
 
     /// The same from device to device. Of the options, the memory and the clock count.
@@ -153,17 +160,12 @@ impl Database {
         options: &Options,
         progress: &mut Progress<'_>,
     ) -> Result<RepairReport> {
-        let place = Unfinished::begin(to)?;
-        let _no_writer = keep_writers_out(from.as_ref())?;
-        let to = Arc::clone(&place) as Arc<dyn Device>;
-        let report = repair((&from, &to), options, progress)?;
-        place.finish()?;
-        Ok(report)
+        repair_into((from, Unfinished::begin(to)?), options, progress)
     }
 }
 
 impl RepairReport {
-    /// Whether the new database has all that the damaged one had.
+    /// Whether the new database has all that the damaged one had, but for what is left out.
     pub fn is_complete(&self) -> bool {
         self.lost.is_empty()
     }
@@ -199,6 +201,18 @@ impl Clock for NotBefore {
     fn now(&self) -> Micros {
         self.0.now().max(self.1)
     }
+}
+
+fn repair_into(
+    (from, place): (Arc<dyn Device>, Arc<Unfinished>),
+    options: &Options,
+    progress: &mut Progress<'_>,
+) -> Result<RepairReport> {
+    let _no_writer = keep_writers_out(from.as_ref())?;
+    let to = Arc::clone(&place) as Arc<dyn Device>;
+    let report = repair((&from, &to), options, progress)?;
+    place.finish()?;
+    Ok(report)
 }
 
 fn repair(

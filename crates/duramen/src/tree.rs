@@ -32,6 +32,7 @@ use crate::tree::schema::SpaceId;
 pub use changes::{NodeChange, Scope};
 pub use difference::{Change, ChangeKind, Diff, DiffCounts, DiffOptions, DiffStat, MemberMove};
 pub use history::{Value, ValueRun};
+pub use missing::nearest;
 pub use moved::MovedFrom;
 pub use serialize::Format;
 

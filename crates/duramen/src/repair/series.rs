@@ -36,7 +36,7 @@ impl Repair {
             return Ok(());
         };
         let infos = self.series_infos((&tree, head), documents)?;
-        self.lose_deleted(trees, (&tree, head), &infos)?;
+        self.leave_out_deleted((trees, may_lack), (&tree, head), &infos)?;
         let mut load = SeriesLoad::default();
         match readable(tags::rules(&tree, head))? {
             None => self.lose(None, NO_REVISIONS, "the rules of what is kept of series"),
@@ -89,10 +89,10 @@ impl Repair {
     }
 
     /// Tells of series that nothing names any more: only as of commits before they were deleted
-    /// they could be read.
-    fn lose_deleted(
+    /// they could be read. In a catalogue with gaps their names may be lost.
+    fn leave_out_deleted(
         &mut self,
-        trees: &BTreeSet<TreeId>,
+        (trees, may_lack): (&BTreeSet<TreeId>, bool),
         (tree, head): (&Tree, u32),
         infos: &BTreeMap<String, SeriesInfo>,
     ) -> Result<()> {
@@ -113,7 +113,11 @@ impl Repair {
                 self.lose(None, NO_REVISIONS, what);
                 continue;
             };
-            self.lose_of(name, "all of it: the series was deleted");
+            let what = format!("series {name:?}: all of it: the series was deleted");
+            let (first, last) = NO_REVISIONS;
+            let lost = Lost { document: None, path: None, first, last, values: 1, what };
+            let report = &mut self.report;
+            if may_lack { &mut report.lost } else { &mut report.left_out }.push(lost);
         }
         Ok(())
     }

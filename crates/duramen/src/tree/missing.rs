@@ -14,8 +14,11 @@ use crate::tree::serialize::Format;
 
 /// Names of an object that are looked at for the one that was meant.
 const NAMES_COMPARED_MAX: usize = 4_096;
-/// Characters in which a name may differ from the one that was meant.
-const DISTANCE_MAX: usize = 2;
+/// Slips that are taken for such in a name, and characters of it for each.
+const SLIPS_MAX: usize = 3;
+const CHARACTERS_PER_SLIP: usize = 3;
+/// Characters of a name from which on it may be one cut short.
+const CUT_SHORT_CHARS_MIN: usize = 3;
 /// Characters of a value that a message shows.
 const SHOWN_CHARS_MAX: usize = 40;
 
@@ -90,7 +93,10 @@ impl Tree {
         };
         Ok(match nearest(token, &names) {
             Some(name) => {
-                format!("{shown} has no such member; did you mean \"{}\"?", there.child(name))
+                format!(
+                    "{shown} has no such member; did you mean \"{}\"?",
+                    there.child(name.as_str())
+                )
             }
             None => format!("{shown} has no such member"),
         })
@@ -146,24 +152,32 @@ fn name_of(data: &TreeData, map: NodeId, item: Item) -> Result<String, Fault> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
-/// The name that is most like a token, if one is.
-pub(crate) fn nearest<'n>(token: &str, names: &'n [String]) -> Option<&'n str> {
-    let wanted = token.to_lowercase();
-    let len = wanted.chars().count();
-    let distance = |name: &str| {
-        let name = name.to_lowercase();
-        if name.chars().count().abs_diff(len) <= DISTANCE_MAX {
-            let distance = strsim::osa_distance(&name, &wanted);
-            // Of a short name most would have to be right.
-            if distance <= DISTANCE_MAX && distance * 2 <= len.max(1) {
-                return Some(distance);
+/// The name among others that a slip of the hand makes of one, or that it is cut short of: up to a
+/// third of its characters are missing, too many, others or in another order (optimal string
+/// alignment distance), whatever their case.
+///
+/// ```
+/// assert_eq!(duramen::nearest("plyaers", ["players", "places"]), Some("players"));
+/// assert_eq!(duramen::nearest("third", ["other"]), None);
+/// ```
+pub fn nearest<N: AsRef<str>>(name: &str, others: impl IntoIterator<Item = N>) -> Option<N> {
+    let name = name.to_lowercase();
+    let len = name.chars().count();
+    let distance = |other: &str| {
+        let other = other.to_lowercase();
+        let other_len = other.chars().count();
+        let slips_max = SLIPS_MAX.min(len.max(other_len) / CHARACTERS_PER_SLIP);
+        if other_len.abs_diff(len) <= slips_max {
+            let slips = strsim::osa_distance(&other, &name);
+            if slips <= slips_max {
+                return Some((slips, 0));
             }
         }
-        let is_part = len > 1 && (name.starts_with(&wanted) || wanted.starts_with(&name));
-        (is_part && name.len() > 1).then_some(DISTANCE_MAX + 1)
+        let is_cut = len >= CUT_SHORT_CHARS_MIN && other.starts_with(&name);
+        is_cut.then_some((SLIPS_MAX + 1, other_len))
     };
-    let near = names.iter().filter_map(|name| Some((distance(name)?, name.as_str())));
-    near.min_by_key(|&(distance, _)| distance).map(|(_, name)| name)
+    let near = others.into_iter().filter_map(|other| Some((distance(other.as_ref())?, other)));
+    near.min_by_key(|(distance, _)| *distance).map(|(_, other)| other)
 }
 
 /// A scalar by its kind and its text, cut if it is long.
@@ -192,14 +206,26 @@ mod tests {
 
     #[test]
     fn the_nearest_name_is_one_typed_wrong_or_cut_short() {
-        let names: Vec<String> = ["name", "opening", "price", "b", ""].map(str::to_owned).to_vec();
-        let near = |token| nearest(token, &names);
+        let near = |token| nearest(token, ["name", "opening", "price", "b", ""]);
         assert_eq!(near("nmae"), Some("name"));
         assert_eq!(near("Name"), Some("name"));
         assert_eq!(near("prices"), Some("price"));
+        assert_eq!(near("prise"), Some("price"));
         assert_eq!(near("open"), Some("opening"));
-        assert_eq!(near("a"), None);
-        assert_eq!(near("colour"), None);
+        assert_eq!(near("openign"), Some("opening"));
+        assert_eq!(near("B"), Some("b"));
+        for other in ["a", "n", "no", "time", "none", "names_of_all", "colour", "pen"] {
+            assert_eq!(near(other), None, "{other}");
+        }
+    }
+
+    /// A likeness was enough once, of which short names have much by chance.
+    #[test]
+    fn a_name_of_its_own_is_none_typed_wrong() {
+        assert_eq!(nearest("third", ["other"]), None);
+        assert_eq!(nearest("c1", ["c2"]), None);
+        assert_eq!(nearest("temperature_indoors", ["temperature_outside"]), None);
+        assert_eq!(nearest("play", ["players_of_old", "players"]), Some("players"));
     }
 
     #[test]
