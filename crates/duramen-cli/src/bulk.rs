@@ -29,13 +29,16 @@ pub(crate) fn load(
     mut text: LongText,
     options: &BulkOptions,
 ) -> Result<(Commit, BulkProgress)> {
-    let interruption = Interruption::watch()?;
+    let interruption = Interruption::watch();
     let bar = progress::text("loading", text.bytes);
     let mut tell = tell(&bar, &interruption);
     let loaded = database.bulk_load(document, &mut text.reader, options, &mut tell);
     bar.finish_and_clear();
     loaded.map_err(|error| match error.kind() {
-        ErrorKind::Cancelled => Failure::Interrupted("interrupted: nothing was stored".to_owned()),
+        // What comes through a pipe is cut by Ctrl-C as well.
+        _ if interruption.is_asked() => {
+            Failure::Interrupted("interrupted: nothing was stored".to_owned())
+        }
         ErrorKind::Invalid => error.in_context(&text.name).into(),
         _ => error.into(),
     })

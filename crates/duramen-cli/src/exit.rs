@@ -5,7 +5,7 @@ use std::io;
 use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
-use duramen::{Error, ErrorKind};
+use duramen::{Error, ErrorKind, nearest};
 use serde::Serialize;
 
 use crate::extension::similar;
@@ -170,7 +170,9 @@ pub(crate) fn report(failure: &Failure, json: bool) -> u8 {
 }
 
 /// Prints the help that was asked for, or what is wrong with the command line.
-pub(crate) fn refuse(error: &clap::Error, json: bool) -> u8 {
+pub(crate) fn refuse(mut error: clap::Error, json: bool) -> u8 {
+    leave_slips(&mut error);
+    let error = &error;
     if !error.use_stderr() {
         let failure = match error.print() {
             Ok(()) => return 0,
@@ -192,6 +194,28 @@ pub(crate) fn refuse(error: &clap::Error, json: bool) -> u8 {
         return report(&Error::new(ErrorKind::Invalid, message).into(), json);
     }
     report(&Failure::Usage(text.trim_end().to_owned()), json)
+}
+
+/// Leaves of what clap suggests what a slip of the hand makes of it: by likeness alone, `nope` is
+/// `top`.
+fn leave_slips(error: &mut clap::Error) {
+    use clap::error::{ContextKind, ContextValue};
+    let kinds = [
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+    ];
+    for (given, suggested) in kinds {
+        let Some(ContextValue::String(name)) = error.get(given) else { continue };
+        let is_slip = match error.get(suggested) {
+            Some(ContextValue::String(known)) => nearest(name, [known]).is_some(),
+            Some(ContextValue::Strings(known)) => nearest(name, known).is_some(),
+            _ => continue,
+        };
+        if !is_slip {
+            error.remove(suggested);
+        }
+    }
 }
 
 /// The command that was perhaps meant by one that is not there, where clap does not tell.
@@ -255,6 +279,19 @@ mod tests {
         let text = text(&command.try_get_matches_from(["duramen", &wrong]).unwrap_err());
         assert!(text.contains(&format!("'{}...'", "\u{e4}".repeat(200))), "{text}");
         assert!(text.len() < 1_000, "{text}");
+    }
+
+    #[test]
+    fn only_slips_of_the_hand_are_suggested() {
+        let command = |name| clap::Command::new(name);
+        let shell = command("duramen").subcommands([command("top"), command("latest")]);
+        let told = |name: &str| {
+            let mut error = shell.clone().try_get_matches_from(["duramen", name]).unwrap_err();
+            leave_slips(&mut error);
+            text(&error)
+        };
+        assert!(told("lastest").contains("'latest'"), "{}", told("lastest"));
+        assert!(!told("nope").contains("top"), "{}", told("nope"));
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn missing(name: &str) -> String {
 /// The command that a mistyped one is most like.
 pub(crate) fn similar(name: &str) -> Option<String> {
     let command = Arguments::command();
-    duramen_sql::nearest(name, command.get_subcommands().map(|known| known.get_name().to_owned()))
+    duramen::nearest(name, command.get_subcommands().map(|known| known.get_name().to_owned()))
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use duramen::{Error, ErrorKind, Micros, Result};
 
@@ -71,7 +74,7 @@ pub(crate) fn text(path: &Path) -> Result<Text> {
 pub(crate) fn long_text(path: &Path) -> Result<LongText> {
     let (name, mut bytes) = (name(path), None);
     let reader: Box<dyn Read> = if is_standard_input(path) {
-        Box::new(io::stdin())
+        Box::new(StandardInput::default())
     } else {
         let file = open(path)?;
         let metadata = file.metadata().map_err(|error| failure(path, error))?;
@@ -108,9 +111,72 @@ const LINES_BYTES: usize = 128 << 10;
 /// The file's lines, to be read one after the other, without a byte order mark.
 pub(crate) fn lines(path: &Path) -> Result<Box<dyn BufRead + Send>> {
     if is_standard_input(path) {
-        return Ok(Box::new(Unmarked::new(BufReader::new(io::stdin()))));
+        return Ok(Box::new(Unmarked::new(BufReader::new(StandardInput::default()))));
     }
     Ok(Box::new(Unmarked::new(BufReader::with_capacity(LINES_BYTES, open(path)?))))
+}
+
+/// Bytes of standard input that are read at a time.
+const STANDARD_BYTES: usize = 64 << 10;
+
+/// How often it is looked for Ctrl-C while nothing comes.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Standard input, which ends once Ctrl-C was pressed, for who looks whether it was.
+///
+/// It is read by a thread of its own: nothing else ends a read that waits.
+#[derive(Default)]
+struct StandardInput {
+    pieces: Option<mpsc::Receiver<io::Result<Vec<u8>>>>,
+    piece: io::Cursor<Vec<u8>>,
+}
+
+impl StandardInput {
+    fn begin() -> io::Result<mpsc::Receiver<io::Result<Vec<u8>>>> {
+        let (pieces, taken) = mpsc::sync_channel(1);
+        let read = move || {
+            loop {
+                let mut piece = vec![0; STANDARD_BYTES];
+                let read = io::stdin().read(&mut piece);
+                let read = read.map(|len| {
+                    piece.truncate(len);
+                    piece
+                });
+                let is_more = read.as_ref().is_ok_and(|piece| !piece.is_empty());
+                if pieces.send(read).is_err() || !is_more {
+                    return;
+                }
+            }
+        };
+        // It ends with the process if nothing more comes.
+        thread::Builder::new().name("input".to_owned()).spawn(read)?;
+        Ok(taken)
+    }
+}
+
+impl Read for StandardInput {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.piece.read(buf)?;
+        if read > 0 || buf.is_empty() {
+            return Ok(read);
+        }
+        if self.pieces.is_none() {
+            self.pieces = Some(Self::begin()?);
+        }
+        while let Some(pieces) = &self.pieces
+            && !Interruption::of_process().is_asked()
+        {
+            match pieces.recv_timeout(LOOK) {
+                Ok(piece) => {
+                    self.piece = io::Cursor::new(piece?);
+                    return self.piece.read(buf);
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Ok(0)
+    }
 }
 
 /// A text without the byte order mark that it may begin with. Nothing of it is read before it is

@@ -46,10 +46,13 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let json =
                 std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
-            return exit::refuse(&error, json).into();
+            return exit::refuse(error, json).into();
         }
     };
     hide_panics_of_queries();
+    if let Err(error) = interruption::listen(arguments.json) {
+        return exit::finish(Err(error.into()), arguments.json);
+    }
     let style = Style::of_standard_output(arguments.json);
     let mut stream = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut output = Output::new(&mut stream, style);

@@ -4,9 +4,8 @@
 
 use duramen::{
     Collection, Database, DatabaseSnapshot, Document, Error, ErrorKind, Result, Series,
-    SeriesFilter,
+    SeriesFilter, nearest,
 };
-use duramen_sql::nearest;
 
 /// How the engine's errors for a document and for a series end that are not there.
 const OF_DOCUMENTS: &str = "\"duramen ls\" lists those there are";
@@ -53,7 +52,7 @@ fn told(error: Error, snapshot: &DatabaseSnapshot, name: &str) -> Error {
 }
 
 fn like_document(snapshot: &DatabaseSnapshot, name: &str) -> Option<String> {
-    nearest(name, snapshot.documents().ok()?.into_iter())
+    nearest(name, snapshot.documents().ok()?)
 }
 
 fn like_series(snapshot: &DatabaseSnapshot, name: &str) -> Option<String> {

@@ -4,40 +4,40 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use duramen::Error;
+use duramen_sql::FileStage;
 
 use crate::Result;
 use crate::exit::Failure;
-use crate::interruption::Interruption;
+use crate::interruption::{self, Interruption};
 
-/// Writes a file anew: whoever reads it sees all of it or what was there before.
+/// Writes a file anew: whoever reads it sees all of it or what was there before. Ctrl-C leaves that
+/// there.
 pub(crate) fn replace<T>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
-    duramen_sql::replace_file(path, |out| {
-        write(out).map_err(|failure| match failure {
+    let interruption = Interruption::of_process();
+    let as_it_was = format!("{} is as it was", path.display());
+    let replace = |out: &mut dyn Write| {
+        let written = write(&mut Stoppable { out, interruption: &interruption });
+        if interruption.is_asked() {
+            return Err(Failure::Interrupted(format!("interrupted: {as_it_was}")));
+        }
+        written.map_err(|failure| match failure {
             // Here that is this file.
             Failure::Output(error) => {
                 Error::io(format_args!("cannot write {}", path.display()), error).into()
             }
             failure => failure,
         })
-    })
-}
-
-/// The same; Ctrl-C leaves the file as it was.
-pub(crate) fn replace_stoppable<T>(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<T>,
-) -> Result<T> {
-    let interruption = Interruption::watch()?;
-    replace(path, |out| {
-        let written = write(&mut Stoppable { out, interruption: &interruption });
-        if interruption.is_asked() {
-            let message = format!("interrupted: {} is as it was", path.display());
-            return Err(Failure::Interrupted(message));
+    };
+    duramen_sql::replace_file_telling(path, replace, |stage| match stage {
+        FileStage::Begun(file) => {
+            interruption::say(&as_it_was);
+            interruption::remove(file);
         }
-        written
+        // Whether it has its place by now is told.
+        FileStage::Whole => drop(Interruption::watch()),
     })
 }
 

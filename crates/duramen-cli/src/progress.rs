@@ -53,13 +53,25 @@ pub(crate) fn late<T>(what: &str, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();
     }
+    let show = |ended: &mpsc::Receiver<()>| {
+        let spinner = spinner(what);
+        let _ = ended.recv();
+        spinner.finish_and_clear();
+    };
+    shown_after(LATE, show, work)
+}
+
+/// Works, and shows something once that takes so long, until it ends.
+fn shown_after<T>(
+    late: Duration,
+    show: impl FnOnce(&mpsc::Receiver<()>) + Send,
+    work: impl FnOnce() -> T,
+) -> T {
     let (running, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
-            if ended.recv_timeout(LATE) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let spinner = spinner(what);
-                let _ = ended.recv();
-                spinner.finish_and_clear();
+            if ended.recv_timeout(late) == Err(mpsc::RecvTimeoutError::Timeout) {
+                show(&ended);
             }
         });
         let worked = work();
@@ -72,5 +84,31 @@ fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_work_that_takes_long_shows_a_sign_of_life() {
+        let is_shown = |late, work: &dyn Fn()| {
+            let (shown, seen) = mpsc::channel();
+            let show = |ended: &mpsc::Receiver<()>| {
+                shown.send(true).unwrap();
+                assert_eq!(ended.recv(), Err(mpsc::RecvError), "it ends with the work");
+            };
+            assert_eq!(
+                shown_after(late, show, || {
+                    work();
+                    7
+                }),
+                7
+            );
+            seen.try_recv().is_ok()
+        };
+        assert!(!is_shown(Duration::from_secs(600), &|| ()));
+        assert!(is_shown(Duration::from_millis(1), &|| thread::sleep(Duration::from_millis(200))));
     }
 }

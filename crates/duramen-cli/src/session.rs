@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use duramen::{Database, Options};
 
 use crate::exit::Failure;
-use crate::interruption::Interruption;
+use crate::interruption::{self, Interruption};
 use crate::notice::notice;
 use crate::{Result, progress};
 
@@ -52,6 +52,7 @@ impl Session {
     /// The database in `folder` for writing.
     pub(crate) fn writer(&self, folder: &Path, options: Options) -> Result<Database> {
         self.leave_made();
+        interruption::say("what was being changed is saved as a whole, or not at all");
         // Who pressed Ctrl-C does not wait for what closing does for the next open.
         let options = Options { hurry: Interruption::of_process().flag(), ..options };
         let Some(shared) = self.shared(folder) else { return self.open_or_make(folder, options) };
@@ -74,6 +75,8 @@ impl Session {
         let database = open(folder, options)?;
         self.has_written.set(true);
         if database.was_created() {
+            // If nothing comes into it, it goes again.
+            Interruption::watch();
             self.made.replace(Some((folder.to_path_buf(), database.clone())));
         }
         Ok(database)

@@ -12,14 +12,14 @@ use datafusion::datasource::empty::EmptyTable;
 use datafusion::logical_expr::TableType;
 use duramen::{
     CollectionSnapshot, Columns, CommitSequence, Database, DatabaseSnapshot, Document, Error,
-    ErrorKind, LabelPath, Moment, Revision, SeriesFilter, Snapshot,
+    ErrorKind, LabelPath, Moment, Revision, SeriesFilter, Snapshot, nearest,
 };
 use tokio::runtime::Handle;
 
 use crate::allowance::Allowance;
 use crate::declared::Definition;
 use crate::depth;
-use crate::failure::{external, nearest};
+use crate::failure::external;
 use crate::function;
 use crate::function::points::PointsTable;
 use crate::information::{INFORMATION, Information};

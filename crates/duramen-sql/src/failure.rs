@@ -7,7 +7,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, DataFusionError, SchemaError, Span, TableReference};
 use datafusion::functions_window::all_default_window_functions;
 use datafusion::parquet::errors::ParquetError;
-use duramen::{Error, ErrorKind};
+use duramen::{Error, ErrorKind, nearest};
 
 use crate::change::OWN;
 use crate::statement::Places;
@@ -388,19 +388,6 @@ fn without_report(why: &str) -> &str {
         Some((_, behind)) if !behind.trim().is_empty() => behind.trim(),
         _ => before.trim(),
     }
-}
-
-/// The name among others that is most like one.
-pub fn nearest(name: &str, others: impl Iterator<Item = String>) -> Option<String> {
-    const LIKENESS_MIN: f64 = 0.7;
-    let like = |other: String| {
-        let likeness = strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());
-        (likeness, other)
-    };
-    let best = others.map(like).max_by(|(a, _), (b, _)| a.total_cmp(b));
-    // A letter alone is like every name that begins with it.
-    let least = if name.chars().nth(1).is_some() { LIKENESS_MIN } else { 1.0 };
-    best.filter(|(likeness, _)| *likeness >= least).map(|(_, other)| other)
 }
 
 #[cfg(test)]

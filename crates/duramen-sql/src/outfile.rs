@@ -1,11 +1,20 @@
 //! Files that are written as a whole.
 
 use std::fs::{File, Metadata};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use duramen::{Database, Error, ErrorKind};
 use tempfile::Builder;
+
+/// How far a file is that is written anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileStage<'p> {
+    /// This file stands for it from now on.
+    Begun(&'p Path),
+    /// It is whole, and takes the place of what was there.
+    Whole,
+}
 
 /// Writes a file anew: whoever reads it sees all of it or what was there before. A file that was
 /// there keeps its permissions, and its owner as far as that is allowed; where a link leads to one
@@ -19,7 +28,28 @@ pub fn replace_file<T, E: From<Error>>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
 ) -> Result<T, E> {
+    replace_file_telling(path, write, |_| ())
+}
+
+/// The same, and tells how far it is, for who may have to remove what is not whole. It is told of
+/// nothing that is written to as it is.
+///
+/// # Errors
+/// As [`replace_file`].
+pub fn replace_file_telling<T, E: From<Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
+    tell: impl Fn(FileStage<'_>),
+) -> Result<T, E> {
     let failed = |error| Error::io(format_args!("cannot write {}", path.display()), error);
+    let write = |out: &mut dyn Write| {
+        let mut kept = KeptError { out, error: None };
+        let written = write(&mut kept);
+        match kept.error {
+            Some(error) if written.is_err() => Err(failed(error).into()),
+            _ => written,
+        }
+    };
     if is_opened(path) || path.metadata().is_ok_and(|there| !there.is_file()) {
         let mut out = BufWriter::new(append(path).map_err(failed)?);
         let written = write(&mut out)?;
@@ -43,7 +73,8 @@ pub fn replace_file<T, E: From<Error>>(
     }
     let mut builder = Builder::new();
     let builder = permit(builder.prefix(".duramen-"));
-    let file = builder.tempfile_in(folder).map_err(failed)?;
+    let file = builder.tempfile_in(folder).map_err(|error| failed(without_place(error)))?;
+    tell(FileStage::Begun(file.path()));
     if let Ok(there) = target.metadata() {
         take_after(file.as_file(), &there).map_err(failed)?;
     }
@@ -52,8 +83,44 @@ pub fn replace_file<T, E: From<Error>>(
     let written = write(&mut out)?;
     out.into_inner().map_err(|error| failed(error.into_error()))?;
     file.as_file().sync_all().map_err(failed)?;
+    tell(FileStage::Whole);
     file.persist(&target).map_err(|error| failed(error.error))?;
     Ok(written)
+}
+
+/// A file that keeps what writing to it failed of: who writes may tell that as an error of its own,
+/// without the name of the file.
+struct KeptError<'f> {
+    out: &'f mut dyn Write,
+    error: Option<io::Error>,
+}
+
+impl KeptError<'_> {
+    fn keep(&mut self, error: io::Error) -> io::Error {
+        let kind = error.kind();
+        // What was interrupted is tried again.
+        if kind != io::ErrorKind::Interrupted {
+            self.error = Some(error);
+        }
+        kind.into()
+    }
+}
+
+impl Write for KeptError<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes).map_err(|error| self.keep(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush().map_err(|error| self.keep(error))
+    }
+}
+
+/// An error without the place that it was extended by, which is that of a temporary file.
+fn without_place(error: io::Error) -> io::Error {
+    let cause = error.get_ref().and_then(|extended| extended.source());
+    let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>()?.raw_os_error());
+    cause.map_or(error, io::Error::from_raw_os_error)
 }
 
 /// Whether the system calls something so that the process has open.
@@ -65,7 +132,7 @@ fn is_opened(path: &Path) -> bool {
 
 /// Gives a file the permissions of another one, and its owner if that is allowed.
 #[cfg(unix)]
-fn take_after(file: &File, other: &Metadata) -> std::io::Result<()> {
+fn take_after(file: &File, other: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     // Only the administrator may give files away.
     let _ = fchown(file, Some(other.uid()), Some(other.gid()));
@@ -73,7 +140,7 @@ fn take_after(file: &File, other: &Metadata) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn take_after(file: &File, other: &Metadata) -> std::io::Result<()> {
+fn take_after(file: &File, other: &Metadata) -> io::Result<()> {
     file.set_permissions(other.permissions())
 }
 
@@ -90,7 +157,7 @@ fn permit<'b, 'p, 's>(builder: &'b mut Builder<'p, 's>) -> &'b mut Builder<'p, '
 }
 
 #[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
-fn append(path: &Path) -> std::io::Result<File> {
+fn append(path: &Path) -> io::Result<File> {
     File::options().append(true).open(path)
 }
 
@@ -124,6 +191,34 @@ mod tests {
         symlink(folder.path().join("nothing"), &lost).unwrap();
         assert!(write(&lost, "three").is_err() && lost.is_symlink());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+
+    /// The name of the temporary file once stood behind it.
+    #[test]
+    fn a_folder_that_takes_no_file_is_told_by_the_file_alone() {
+        let path = Path::new("/proc/answer.csv");
+        // Nobody makes files there.
+        if Path::new("/proc/self").exists() {
+            let error = write(path, "one").unwrap_err();
+            assert!(error.message().starts_with("cannot write /proc/answer.csv: "), "{error}");
+            assert!(!error.message().contains(".duramen-"), "{error}");
+        }
+    }
+
+    /// A full disk was once told as if it were that of what is answered.
+    #[test]
+    fn who_cannot_write_a_file_tells_its_name() {
+        let full = Path::new("/dev/full");
+        // Not every system has one.
+        if full.exists() {
+            let error = replace_file(full, |out| {
+                let long = out.write_all(&[b'1'; 1 << 20]);
+                long.map_err(|error| Error::io("cannot write the answer", error))
+            });
+            let error = error.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Full);
+            assert!(error.message().starts_with("cannot write /dev/full: "), "{error}");
+        }
     }
 
     /// It was written once, and the database was lost.

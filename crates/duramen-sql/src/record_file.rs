@@ -238,6 +238,10 @@ fn next_line(reader: &mut dyn BufRead, line: &mut u64, text: &mut Vec<u8>) -> Re
     }
 }
 
+/// What most who give an array have.
+const IS_ARRAY: &str =
+    "an array: each record has a line of its own, and `jq -c '.[]'` writes those of an array so";
+
 /// The key of a record, whose text goes without the member that exports add.
 fn take_key(
     (json, start): (&mut Vec<u8>, usize),
@@ -246,7 +250,10 @@ fn take_key(
 ) -> Result<Key> {
     let end = start + json[start..].trim_ascii_end().len();
     let text = &json[start..end];
-    let no_object = |error| invalid(line, format_args!("it is no JSON object: {}", told(&error)));
+    let no_object = |error| match text.first() {
+        Some(b'[') => invalid(line, format_args!("it is no JSON object, but {IS_ARRAY}")),
+        _ => invalid(line, format_args!("it is no JSON object: {}", told(&error))),
+    };
     if name != KEY {
         let mut reader = serde_json::Deserializer::from_slice(text);
         let written = Wanted(name).deserialize(&mut reader).map_err(no_object)?;

@@ -4,13 +4,43 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 
 use crate::dialect::Sql;
 
+/// A text of SQL, and the place at which it begins in another one: errors tell places in that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SqlText<'t> {
+    /// The text.
+    pub text: &'t str,
+    /// The line that it begins in, from 1.
+    pub line: u64,
+    /// The character of the line, from 1.
+    pub column: u64,
+}
+
+impl<'t> From<&'t str> for SqlText<'t> {
+    fn from(text: &'t str) -> Self {
+        Self { text, line: 1, column: 1 }
+    }
+}
+
+impl<'t> From<&'t String> for SqlText<'t> {
+    fn from(text: &'t String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl SqlText<'_> {
+    /// A place in the text as one in what that is of.
+    pub(crate) fn place(&self, within: Location) -> Location {
+        let before = if within.line == 1 { self.column.saturating_sub(1) } else { 0 };
+        let line = within.line + self.line.saturating_sub(1);
+        Location::new(line, within.column + before)
+    }
+}
+
 /// A statement of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScriptStatement<'t> {
     /// Its text without the `;`.
-    pub text: &'t str,
-    /// The line that it begins in, from 1.
-    pub line: u64,
+    pub text: SqlText<'t>,
     /// Whether a `;` ends it.
     pub is_ended: bool,
 }
@@ -20,9 +50,9 @@ pub struct ScriptStatement<'t> {
 ///
 /// ```
 /// let found = duramen_sql::statements("SELECT ';';\n\nSELECT 2");
-/// let texts: Vec<_> = found.iter().map(|statement| statement.text).collect();
+/// let texts: Vec<_> = found.iter().map(|statement| statement.text.text).collect();
 /// assert_eq!(texts, ["SELECT ';'", "SELECT 2"]);
-/// assert_eq!(found[1].line, 3);
+/// assert_eq!(found[1].text.line, 3);
 /// assert!(!found[1].is_ended);
 /// ```
 pub fn statements(script: &str) -> Vec<ScriptStatement<'_>> {
@@ -76,7 +106,8 @@ impl<'t> Lines<'t> {
     fn statement(&self, from: Location, until: Option<Location>) -> ScriptStatement<'t> {
         let end = until.map_or(self.text.len(), |until| self.offset(until));
         let text = self.text.get(self.offset(from)..end).unwrap_or_default().trim_end();
-        ScriptStatement { text, line: from.line, is_ended: until.is_some() }
+        let text = SqlText { text, line: from.line, column: from.column };
+        ScriptStatement { text, is_ended: until.is_some() }
     }
 }
 
@@ -86,7 +117,7 @@ mod tests {
 
     fn split(script: &str) -> Vec<(&str, u64, bool)> {
         let found = statements(script).into_iter();
-        found.map(|found| (found.text, found.line, found.is_ended)).collect()
+        found.map(|found| (found.text.text, found.text.line, found.is_ended)).collect()
     }
 
     #[test]
@@ -96,6 +127,13 @@ mod tests {
             [("SELECT ';', \"a;b\" /* ; */", 2, true), ("SELECT '\u{e4}'\n FROM t", 3, true)];
         assert_eq!(split(script), expected);
         assert_eq!(split(" \n-- nothing\n"), []);
+    }
+
+    #[test]
+    fn places_in_a_statement_are_those_of_the_script() {
+        let found = statements("SELECT 1; SELECT\n 2");
+        let at = |line, column| found[1].text.place(Location::new(line, column));
+        assert_eq!((at(1, 8), at(2, 2)), (Location::new(1, 18), Location::new(2, 2)));
     }
 
     #[test]

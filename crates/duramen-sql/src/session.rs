@@ -35,6 +35,7 @@ use crate::copy::CopyProgress;
 use crate::parameter::Parameter;
 use crate::portion::Most;
 use crate::room::Room;
+use crate::script::SqlText;
 use crate::spill::{SessionFiles, SpillFolder};
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
@@ -170,17 +171,22 @@ impl Session {
     ///
     /// # Errors
     /// As [`query`](Self::query), and `Invalid` if it takes other values than it is given.
-    pub fn query_with(&self, sql: &str, values: &[Parameter]) -> Result<Answer<'_>> {
+    pub fn query_with<'t>(
+        &self,
+        sql: impl Into<SqlText<'t>>,
+        values: &[Parameter],
+    ) -> Result<Answer<'_>> {
+        let sql = sql.into();
         let allowance = Allowance::begin(&self.options);
-        if let Some(answer) = self.answer_prepared((sql, values), &allowance)? {
+        if let Some(answer) = self.answer_prepared((sql.text, values), &allowance)? {
             return Ok(answer);
         }
-        depth::with_stack(sql, || self.answer_planned((sql, values), allowance))
+        depth::with_stack(sql.text, || self.answer_planned((sql, values), allowance))
     }
 
     fn answer_planned(
         &self,
-        (sql, values): (&str, &[Parameter]),
+        (sql, values): (SqlText<'_>, &[Parameter]),
         allowance: Allowance,
     ) -> Result<Answer<'_>> {
         let (request, places) = statement::parse(sql, values)?;
@@ -202,7 +208,7 @@ impl Session {
                 }
             }
             Request::Copy(copy) => self.copy(&copy, &places),
-            Request::Change(statement) => self.change(&statement, (sql, &places)),
+            Request::Change(statement) => self.change(&statement, (sql.text, &places)),
         }
     }
 

@@ -7,7 +7,9 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Expr, Statement as Parsed, With};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{
+    Location, Span as TokenSpan, Token, TokenWithSpan, Tokenizer, TokenizerError,
+};
 use duramen::{Error, ErrorKind, Result};
 
 use crate::allowance::Allowance;
@@ -16,7 +18,7 @@ use crate::dialect::Sql;
 use crate::headings::Headings;
 use crate::ignored::{self, Ignored};
 use crate::parameter::Parameter;
-use crate::script::Lines;
+use crate::script::{Lines, SqlText};
 use crate::table::Wanted;
 use crate::words::{Role, Words};
 use crate::{
@@ -144,8 +146,9 @@ pub(crate) enum Request {
 ///
 /// # Errors
 /// `Invalid` for what is no SQL, or takes other values than it is given.
-pub fn writes(sql: &str, values: &[Parameter]) -> Result<bool> {
-    depth::with_stack(sql, || {
+pub fn writes<'t>(sql: impl Into<SqlText<'t>>, values: &[Parameter]) -> Result<bool> {
+    let sql = sql.into();
+    depth::with_stack(sql.text, || {
         Ok(match parse(sql, values)?.0 {
             Request::Read(_) => false,
             Request::Change(_) => true,
@@ -160,8 +163,9 @@ pub fn writes(sql: &str, values: &[Parameter]) -> Result<bool> {
 /// # Errors
 /// `Invalid` for what is no SQL, or takes other values than it is given; whatever else is wrong
 /// with the collection that it is to make.
-pub fn makes_table(sql: &str, values: &[Parameter]) -> Result<bool> {
-    depth::with_stack(sql, || {
+pub fn makes_table<'t>(sql: impl Into<SqlText<'t>>, values: &[Parameter]) -> Result<bool> {
+    let sql = sql.into();
+    depth::with_stack(sql.text, || {
         Ok(match parse(sql, values)?.0 {
             Request::Change(statement) => match &*statement {
                 Parsed::CreateTable(table) => change::creation::check(table)?,
@@ -174,10 +178,13 @@ pub fn makes_table(sql: &str, values: &[Parameter]) -> Result<bool> {
 
 /// Reads a text that is one statement, with values for its placeholders. It needs stack for the
 /// operators in it.
-pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)> {
-    let dialect = Sql::of(sql);
-    let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location();
-    let tokens = tokens.map_err(|error| wrong(&ParserError::from(error), None))?;
+pub(crate) fn parse<'t>(
+    sql: impl Into<SqlText<'t>>,
+    values: &[Parameter],
+) -> Result<(Request, Places)> {
+    let sql = sql.into();
+    let dialect = Sql::of(sql.text);
+    let tokens = tokens(sql, &dialect)?;
     let mut places = Places::new(&tokens);
     places.operators = depth::operators(&tokens)?;
     let end = tokens.last().map(|token| token.span.end);
@@ -224,6 +231,19 @@ pub(crate) fn parse(sql: &str, values: &[Parameter]) -> Result<(Request, Places)
             Err(Error::new(ErrorKind::Invalid, message))
         }
     }
+}
+
+/// The tokens of a text, at the places of what it is of.
+fn tokens(sql: SqlText<'_>, dialect: &Sql) -> Result<Vec<TokenWithSpan>> {
+    let tokens = Tokenizer::new(dialect, sql.text).tokenize_with_location();
+    let mut tokens = tokens.map_err(|TokenizerError { message, location }| {
+        let location = sql.place(location);
+        wrong(&TokenizerError { message, location }.into(), None)
+    })?;
+    for token in &mut tokens {
+        token.span = TokenSpan::new(sql.place(token.span.start), sql.place(token.span.end));
+    }
+    Ok(tokens)
 }
 
 /// Spells a statement as the planner knows it.

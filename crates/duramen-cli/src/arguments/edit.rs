@@ -9,6 +9,7 @@ use duramen::{
 use super::{Keys, WriteDatabase};
 use crate::exit::Success;
 use crate::input::LongText;
+use crate::interruption::{self, Interruption};
 use crate::meant::Named as _;
 use crate::notice::notice;
 use crate::output::Output;
@@ -151,7 +152,10 @@ impl Editing<'_> {
         if let Some(expected) = expected.filter(|expected| self.head.is_some() || expected.0 > 0) {
             transaction.expect(self.name, expected)?;
         }
+        interruption::say("nothing was changed");
         let changed = self.keys.told(change(&mut transaction, self.name))?;
+        // How a commit ended is told.
+        Interruption::watch();
         let committed = transaction.commit(&self.options)?;
         Ok((changed, committed))
     }

@@ -82,7 +82,7 @@ pub(super) fn watched<T>(
     what: &str,
     run: impl FnOnce(&mut dyn FnMut(u64, u64) -> ControlFlow<()>) -> duramen::Result<T>,
 ) -> Result<T> {
-    let interruption = Interruption::watch()?;
+    let interruption = Interruption::watch();
     let bar = progress::bar(what, Some(0));
     let done = run(&mut |done, total| {
         bar.set_length(total);

@@ -34,7 +34,7 @@ pub(crate) struct Compact {
 
 impl Compact {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let interruption = Interruption::watch()?;
+        let interruption = Interruption::watch();
         let database = self.database.open(session)?;
         match database.checkpoint() {
             // Compacting makes room for it.

@@ -23,7 +23,8 @@ Examples:
 
 The dump is of the last commit, beside processes that go on writing. The first line names the form.
 Then each document has a line with its name, one with its options, tags and purges if it has any,
-and one for each revision as `export --history` writes them. The last line counts them and has the
+and one for each revision as `export --history` writes them, counted from 1 also where older ones
+are not kept any more. The last line counts them and has the
 SHA-256 of what they say. Databases have the same SHA-256 exactly if their documents have the same
 names, options, tags and purges, and the same revisions with the same timestamps, authors, messages,
 values and versions of records; how they are stored, when they were committed and what is in one
@@ -65,7 +66,7 @@ impl Dump {
                 summary.write(output.stream())?;
             }
             Some(path) => {
-                outfile::replace_stoppable(path, |out| write(contents, out)?.write(out))?;
+                outfile::replace(path, |out| write(contents, out)?.write(out))?;
             }
         }
         Ok(Success::Done)

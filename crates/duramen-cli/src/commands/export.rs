@@ -62,7 +62,7 @@ impl Export {
         let document = self.document.open(session)?;
         match self.out.as_deref().filter(|path| path.as_os_str() != "-") {
             None => self.write(&document, output.stream())?,
-            Some(path) => outfile::replace_stoppable(path, |out| self.write(&document, out))?,
+            Some(path) => outfile::replace(path, |out| self.write(&document, out))?,
         }
         Ok(Success::Done)
     }

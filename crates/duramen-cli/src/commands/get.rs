@@ -13,8 +13,8 @@ use crate::session::Session;
 const EXAMPLES: &str = "\
 Examples:
   duramen get shop.duramen config
-  duramen get shop.duramen config --path /opening/sunday
-  duramen get shop.duramen config --path '$.opening[*][0]'
+  duramen get shop.duramen config /opening/sunday
+  duramen get shop.duramen config '$.opening[*][0]'
   duramen get shop.duramen config --at 7
   duramen get shop.duramen config --at 2024-05-01T12:00:00+02:00 | jq .opening
   duramen get shop.duramen config --max-level 1 --metadata
@@ -31,8 +31,11 @@ pub(crate) struct Get {
     at: At,
     /// Only the value at this JSON Pointer, such as /players/3/name, or with this id, such as #12,
     /// or the values that a JSONPath finds, one a line
-    #[arg(long, value_name = "POINTER", default_value = "", hide_default_value = true)]
-    path: String,
+    #[arg(value_name = "POINTER")]
+    place: Option<String>,
+    /// The same as POINTER
+    #[arg(long, value_name = "POINTER", conflicts_with = "place")]
+    path: Option<String>,
     /// Go this many levels deep
     #[arg(long, value_name = "LEVELS")]
     max_level: Option<usize>,
@@ -49,7 +52,8 @@ pub(crate) struct Get {
 
 impl Get {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let named = Named::parse(&self.path)?;
+        let place = self.place.as_ref().or(self.path.as_ref());
+        let named = Named::parse(place.map_or("", String::as_str))?;
         let document = self.document.open(session)?;
         let (keys, snapshot) = (Keys::of(&document)?, self.at.snapshot(&document)?);
         match named {

@@ -125,7 +125,7 @@ enum Ended {
 
 impl Import {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let interruption = Interruption::watch()?;
+        let interruption = Interruption::watch();
         if let Some(path) = &self.history {
             input::check_there(path)?;
             let database = self.database.open_or_create(session)?;

@@ -39,12 +39,18 @@ pub(crate) struct Load {
 
 impl Load {
     pub(crate) fn run(&self, output: &mut Output) -> Result<Success> {
-        let interruption = Interruption::watch()?;
+        let interruption = Interruption::watch();
         let mut lines = Lines::open(&self.file)?;
         let device = Arc::new(DirectoryDevice::new(&self.database));
         let load = DumpLoad::into_new(device, Options::default());
         let mut load = load.map_err(|error| error.in_context(self.database.display()))?;
-        let summary = lines.load(&mut load, &interruption)?;
+        let summary = lines.load(&mut load, &interruption).map_err(|failure| match failure {
+            // Else it would be told as that of the dump.
+            Failure::Engine(error) if error.kind() == ErrorKind::Full => {
+                error.in_context(self.database.display()).into()
+            }
+            failure => failure,
+        })?;
         // From here on it is there whole, or not at all; what was asked until then still counts.
         if interruption.is_asked() {
             return Err(interrupted());

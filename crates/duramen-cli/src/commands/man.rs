@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, CommandFactory, ValueHint};
 use clap_mangen::Man as Page;
-use duramen::Error;
+use duramen::{Error, nearest};
 
 use crate::Result;
 use crate::arguments::Arguments;
@@ -52,7 +52,14 @@ fn page(command: Command) -> Page {
 
 fn find(command: &Command, name: &str) -> Result<Command> {
     let found = command.find_subcommand(name).cloned();
-    found.ok_or_else(|| Failure::Usage(format!("there is no command {name:?}; see duramen help")))
+    found.ok_or_else(|| {
+        let meant = nearest(name, command.get_subcommands().map(Command::get_name));
+        let advice = match meant {
+            Some(meant) => format!("did you mean {meant}?"),
+            None => "see duramen help".to_owned(),
+        };
+        Failure::Usage(format!("there is no command {name:?}; {advice}"))
+    })
 }
 
 /// Writes the page of a command, and those of the commands that it has.

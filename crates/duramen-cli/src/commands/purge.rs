@@ -61,7 +61,7 @@ pub(crate) struct Purge {
 impl Purge {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
         let target = Target::parse(&self.place)?;
-        let interruption = Interruption::watch()?;
+        let interruption = Interruption::watch();
         let database = self.database.open(session)?;
         let document = meant::document(&database, &self.document)?;
         let at = self.at.as_ref().map(|text| moment::revision(&document, text)).transpose()?;

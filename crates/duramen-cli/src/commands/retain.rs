@@ -30,7 +30,8 @@ Nothing is lost at once: revisions are dropped, and their space comes back, when
 is merged, which `duramen compact` does on demand. Elements, entries and records that no kept
 revision shows go then as well; of fields that were removed the first value stays stored, though no
 revision shows it. Of a document that was deleted all goes but when it was, unless a kept revision
-is one before that: with --head none is.";
+is one before that: with --head none is. Revisions keep their numbers; in an export, a dump or a
+repair those that are left count from 1.";
 
 /// Show or set how much of its history a document keeps
 #[derive(Debug, Args)]

@@ -44,7 +44,7 @@ pub(crate) struct Scrub {
 
 impl Scrub {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let interruption = Interruption::watch()?;
+        let interruption = Interruption::watch();
         let rate = self.rate.saturating_mul(MEGABYTE);
         let options =
             ScrubOptions { bytes_per_second: Some(rate).filter(|&rate| rate > 0), from: self.from };

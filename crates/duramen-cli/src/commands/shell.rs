@@ -70,7 +70,10 @@ impl Shell {
     /// Does what the lines say, up to the last one.
     fn obey_all(setting: &Rc<Setting>, output: &mut Output) -> Result<Success> {
         let mut lines = Lines::open(Completion::new(Rc::clone(setting)))?;
-        let interruption = lines.is_terminal().then(Interruption::watch).transpose()?;
+        let interruption = lines.is_terminal().then(Interruption::watch);
+        if lines.is_terminal() {
+            notice!("help lists the commands, the tab key completes them, exit ends");
+        }
         let mut failed = 0;
         loop {
             output.flush()?;
@@ -151,7 +154,7 @@ fn run(
         Err(error) => {
             output.flush()?;
             let json = output.style.json || words.iter().any(|word| word == "--json");
-            return Ok(Obeyed::Code(exit::refuse(&error, json)));
+            return Ok(Obeyed::Code(exit::refuse(error, json)));
         }
     };
     if let Command::Shell(_) = arguments.command {
@@ -211,7 +214,7 @@ fn help(output: &mut Output) -> Result<()> {
     });
     let own = BUILT_IN.iter().map(|(name, about)| ((*name).to_owned(), (*about).to_owned()));
     for (name, about) in own.chain(described) {
-        output.line(format_args!("{heading}{name:<12}{heading:#} {about}"))?;
+        output.line(format_args!("{heading}{name:<15}{heading:#} {about}"))?;
     }
     output.line(
         "\nhelp COMMAND tells what a command takes; leave `duramen` and DB out, and DOC after \

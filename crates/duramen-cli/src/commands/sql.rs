@@ -7,15 +7,15 @@ use std::sync::{Arc, OnceLock};
 
 use clap::Args;
 use duramen::{Error, ErrorKind};
-use duramen_sql::{Answer, CopyProgress, Format, Parameter, SessionOptions};
+use duramen_sql::{Answer, CopyProgress, Format, Parameter, SessionOptions, SqlText};
 use indicatif::ProgressBar;
 use serde_json::Value;
 
-use self::command::{Command, Timing};
+use self::command::{Command, Part, Timing};
 use self::prompt::Prompt;
 use crate::arguments::{WriteDatabase, value};
 use crate::commands::series::plot::picture::{self, Shown};
-use crate::commands::series::plot::{PICTURE, TERMINAL, terminal};
+use crate::commands::series::plot::{PICTURE, terminal};
 use crate::exit::{Failure, Success};
 use crate::interruption::Interruption;
 use crate::output::Output;
@@ -132,8 +132,9 @@ impl Sql {
         self.answer(query, session, |answer| {
             let Some(file) = &self.out else {
                 // A character of the terminal has two dots side by side.
-                let (curve, axis, _) = plot::read(answer, 2 * TERMINAL.0).map_err(stopped)?;
-                return terminal::write((&curve, axis), TERMINAL, output);
+                let size = terminal::size(output);
+                let (curve, axis, _) = plot::read(answer, 2 * size.0).map_err(stopped)?;
+                return terminal::write((&curve, axis), size, output);
             };
             let (curve, axis, caption) = plot::read(answer, PICTURE.0).map_err(stopped)?;
             picture::write(file, PICTURE, &Shown { caption, curve: &curve, axis })
@@ -149,11 +150,11 @@ impl Sql {
     fn run_script(&self, script: &str, session: &Session, output: &mut Output) -> Result<Success> {
         let mut timing = Timing::default();
         let parts = command::parts(script);
-        for part in &parts {
-            let answered = match Command::of(part.text) {
-                None => self.answer_in((part.text, &timing), session, output),
+        for Part(text) in &parts {
+            let answered = match Command::of(text.text) {
+                None => self.answer_in((*text, &timing), session, output),
                 Some(Ok(Command::Query(query))) => {
-                    self.answer_in((&query, &timing), session, output)
+                    self.answer_in((SqlText::from(&query), &timing), session, output)
                 }
                 Some(Ok(Command::Timing(is))) => timing.set(is, output),
                 Some(Ok(Command::Help)) => command::help(output),
@@ -162,7 +163,7 @@ impl Sql {
             };
             answered.map_err(|failure| match failure {
                 Failure::Engine(error) if parts.len() > 1 => {
-                    error.in_context(format!("statement of line {}", part.line)).into()
+                    error.in_context(format!("statement of line {}", text.line)).into()
                 }
                 failure => failure,
             })?;
@@ -173,7 +174,7 @@ impl Sql {
     /// Answers a statement of a script.
     fn answer_in(
         &self,
-        (statement, timing): (&str, &Timing),
+        (statement, timing): (SqlText<'_>, &Timing),
         session: &Session,
         output: &mut Output,
     ) -> Result<()> {
@@ -186,24 +187,27 @@ impl Sql {
     }
 
     /// Answers a statement, for which the database is opened as it needs it.
-    fn answer(
+    fn answer<'t>(
         &self,
-        statement: &str,
+        statement: impl Into<SqlText<'t>>,
         session: &Session,
         write: impl FnOnce(Answer<'_>) -> Result<()>,
     ) -> Result<()> {
+        let statement = statement.into();
         let options = SessionOptions {
             memory_bytes: usize::try_from(u64::from(self.memory) << 20).unwrap_or(usize::MAX),
             spill_bytes: u64::from(self.spill) << 20,
             timeout_ms: self.timeout.map(|seconds| u64::from(seconds) * 1_000),
-            cancelled: Interruption::watch()?.flag(),
+            cancelled: Interruption::watch().flag(),
             ..SessionOptions::default()
         };
         let parameters: Vec<_> =
             self.parameters.iter().map(|text| parameter(text)).collect::<Result<_>>()?;
-        let database = if duramen_sql::makes_table(statement, &parameters)? {
+        let makes_table = duramen_sql::makes_table(statement, &parameters)?;
+        let writes = makes_table || duramen_sql::writes(statement, &parameters)?;
+        let database = if makes_table {
             self.database.open_or_create(session)?
-        } else if duramen_sql::writes(statement, &parameters)? {
+        } else if writes {
             self.database.open(session)?
         } else {
             self.database.read(session)?
@@ -215,7 +219,12 @@ impl Sql {
         if let Some(bar) = bar.get() {
             bar.finish_and_clear();
         }
-        write(answer.map_err(stopped)?)
+        let told = |failure, what| match failure {
+            Failure::Interrupted(said) if writes => Failure::Interrupted(format!("{said}: {what}")),
+            failure => failure,
+        };
+        let answer = answer.map_err(|error| told(stopped(error), "nothing was changed"))?;
+        write(answer).map_err(|failure| told(failure, "what was changed is saved"))
     }
 }
 
@@ -261,7 +270,7 @@ fn parameter(text: &str) -> Result<Parameter> {
 
 fn stopped(error: Error) -> Failure {
     match error.kind() {
-        ErrorKind::Cancelled => Failure::Interrupted("interrupted: nothing was changed".to_owned()),
+        ErrorKind::Cancelled => Failure::Interrupted("interrupted".to_owned()),
         _ => error.into(),
     }
 }

@@ -75,7 +75,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let interruption = Interruption::watch()?;
+        let interruption = Interruption::watch();
         let database = self.database.open(session)?;
         let feed = database.watch(&self.options(&database)?);
         let name = self.name.as_deref().unwrap_or_default();

@@ -395,3 +395,113 @@ fn interrupted_load_of_a_long_text_leaves_nothing() {
     assert_eq!(text(&stored.stdout), "/131071/b  \"two\"\n");
     assert_eq!(run(folder.path(), &["check", "db"]).status.code(), Some(0));
 }
+
+/// Sends a signal to a process.
+fn signal(child: &Child, name: &str) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+}
+
+/// Waits until something is so.
+fn wait_until(child: &mut Child, mut is: impl FnMut() -> bool) {
+    while !is() {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// One in the middle of a revision of many values once was noted, and looked at behind that.
+#[test]
+fn ctrl_c_ends_a_dump_at_once_and_leaves_the_file_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = format!("[{}1]", "{\"a\":1,\"b\":\"two\"},".repeat(400_000));
+    std::fs::write(folder.path().join("long.json"), long).unwrap();
+    assert!(run(folder.path(), &["put", "db", "doc", "long.json"]).status.success());
+    std::fs::write(folder.path().join("dump"), "before").unwrap();
+    let mut dump = duramen(folder.path(), &["dump", "db", "--out", "dump"]);
+    let mut dump = dump.stderr(Stdio::piped()).spawn().unwrap();
+    let names = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    wait_until(&mut dump, || names().iter().any(|name| name.starts_with(".duramen-")));
+    signal(&dump, "-INT");
+    let ended = dump.wait_with_output().unwrap();
+    let said = "duramen: interrupted: dump is as it was\n";
+    assert_eq!((ended.status.code(), text(&ended.stderr).as_str()), (Some(130), said));
+    assert_eq!(names(), ["db", "dump", "long.json"]);
+    assert_eq!(std::fs::read_to_string(folder.path().join("dump")).unwrap(), "before");
+}
+
+/// It once was asked for between revisions alone, of which the first may have millions of values.
+#[test]
+fn ctrl_c_ends_a_repair_at_once_and_leaves_no_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = format!("[{}1]", "{\"a\":1,\"b\":\"two\"},".repeat(400_000));
+    std::fs::write(folder.path().join("long.json"), long).unwrap();
+    assert!(run(folder.path(), &["put", "db", "doc", "long.json"]).status.success());
+    let mut repair = duramen(folder.path(), &["repair", "db", "--to", "new"]);
+    let mut repair = repair.stderr(Stdio::piped()).spawn().unwrap();
+    wait_until(&mut repair, || folder.path().join("new/journal").exists());
+    signal(&repair, "-INT");
+    let ended = repair.wait_with_output().unwrap();
+    let said = "duramen: interrupted: there is no database in new\n";
+    assert_eq!((ended.status.code(), text(&ended.stderr).as_str()), (Some(130), said));
+    let left = std::fs::read_dir(folder.path()).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+/// It once was seen only once something came.
+#[test]
+fn ctrl_c_ends_what_waits_for_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("one.json"), "1").unwrap();
+    assert!(run(folder.path(), &["put", "db", "doc", "one.json"]).status.success());
+    let start = |arguments: &[&str]| {
+        let mut command = duramen(folder.path(), arguments);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::null());
+        command.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let end = |mut child: Child| {
+        // Its standard input stays open.
+        let input = child.stdin.take();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        signal(&child, "-INT");
+        let ended = child.wait_with_output().unwrap();
+        drop(input);
+        assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stderr));
+        text(&ended.stderr)
+    };
+    let said = end(start(&["put", "db", "doc", "-"]));
+    assert_eq!(said, "duramen: interrupted\n");
+    let said = end(start(&["series", "import", "db", "-", "--create"]));
+    assert_eq!(said, "duramen: interrupted: nothing was written\n");
+    let mut records = start(&["records", "import", "db", "c", "-", "--key", "id"]);
+    records.stdin.as_mut().unwrap().write_all(b"{\"id\":1}\n{\"id\":2").unwrap();
+    let said = end(records);
+    assert!(said.ends_with("duramen: interrupted\n"), "{said}");
+    let stored = run(folder.path(), &["records", "query", "db", "c", "--count"]);
+    assert_eq!(text(&stored.stdout), "1\n");
+    let said = end(start(&["--json", "sql", "db", "-"]));
+    assert_eq!(said, "{\"error\":{\"kind\":\"Interrupted\",\"message\":\"interrupted\"}}\n");
+}
+
+/// It was once stopped when the terminal was closed.
+#[test]
+fn what_nohup_runs_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    let command = command.args(["-c", "trap '' HUP; exec \"$0\" import db doc --ndjson -"]);
+    let command = command.arg(env!("CARGO_BIN_EXE_duramen")).current_dir(folder.path());
+    let mut import = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    wait_until(&mut import, || folder.path().join("db/MANIFEST").exists());
+    signal(&import, "-HUP");
+    import.stdin.take().unwrap().write_all(b"1\n2\n").unwrap();
+    assert_eq!(import.wait().unwrap().code(), Some(0));
+    let stored = run(folder.path(), &["get", "db", "doc"]);
+    assert_eq!(text(&stored.stdout), "2\n");
+}

@@ -12,13 +12,14 @@ use datafusion::sql::sqlparser::ast::{
     AccessExpr, AssignmentTarget, DoUpdate, Expr, Ident, Insert, ObjectNamePart, Query, Select,
     SetExpr, Statement, TableFactor, TableWithJoins, Update, Value, VisitMut, VisitorMut,
 };
-use duramen::{Collection, CommitOptions, Database, Error, ErrorKind, Key, Result, Transaction};
+use duramen::{
+    Collection, CommitOptions, Database, Error, ErrorKind, Key, Result, Transaction, nearest,
+};
 
 use super::update::{self, Source};
 use super::{KEY, OWN, Staged, Target, insert, quoted};
 use crate::catalog::COLLECTIONS;
 use crate::column_type::{ColumnType, TableColumn, TableColumns};
-use crate::failure::nearest;
 use crate::session::{self, Session};
 use crate::statement::{self, Places, Request};
 use crate::table::{Table, TablePlace};

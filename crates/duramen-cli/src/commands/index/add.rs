@@ -58,7 +58,7 @@ impl Add {
         let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
         let mut definition = IndexDefinition::new(&self.name, &paths)?;
         definition.is_unique = self.unique;
-        let interruption = Interruption::watch()?;
+        let interruption = Interruption::watch();
         let collection = meant::collection(&self.database.open(session)?, &self.collection)?;
         if !self.allow_missing
             && let Some(path) = collection.path_without_values(&definition)?

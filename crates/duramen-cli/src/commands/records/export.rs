@@ -138,7 +138,7 @@ impl Export {
         records: &CollectionSnapshot,
         mut write: impl FnMut(Record) -> Result<()>,
     ) -> Result<()> {
-        let interruption = Interruption::watch()?;
+        let interruption = Interruption::of_process();
         let bar = progress::bar("exporting", Some(records.count()?));
         for record in records.scan(&ScanOptions::default())? {
             write(record?)?;

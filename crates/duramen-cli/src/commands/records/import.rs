@@ -118,7 +118,7 @@ impl Import {
             }
         }
         // Before anything is made that Ctrl-C is to leave nothing of.
-        let interruption = Interruption::watch()?;
+        let interruption = Interruption::watch();
         let mut writing = self.collection.open_or_create(session, self.keys)?;
         let loaded = self.load(&mut writing, &interruption)?;
         let imported = match loaded {
@@ -222,6 +222,9 @@ impl Import {
         let mut batch = Batch::default();
         loop {
             let next = source.next(writing.keys, &mut batch.json);
+            // Ctrl-C also ends the program at the other end of a pipe: what came last may be cut.
+            let is_stopped = interruption.is_asked();
+            let next = if is_stopped { Ok(None) } else { next };
             let next = next.map_err(|error| error.in_context(&name))?;
             let is_end = next.is_none();
             batch.records.extend(next.map(|(key, line)| (key, batch.json.len(), line)));
@@ -230,7 +233,7 @@ impl Import {
                 *imported += save(writing, &batch, (source.places(), &name))?;
                 batch = Batch::default();
                 bar.set_position(*imported);
-                if interruption.is_asked() {
+                if is_stopped {
                     return Err(Failure::Interrupted("interrupted".to_owned()));
                 }
             }

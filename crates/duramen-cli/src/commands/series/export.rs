@@ -138,7 +138,7 @@ fn each(
     ranges: impl Iterator<Item = duramen::Result<SeriesRange>>,
     mut write: impl FnMut(&str, &Points) -> Result<()>,
 ) -> Result<()> {
-    let interruption = Interruption::watch()?;
+    let interruption = Interruption::of_process();
     let bar = progress::bar("exporting points", None);
     for (info, range) in found.iter().zip(ranges) {
         for points in range? {
@@ -182,7 +182,7 @@ fn wide(found: &[SeriesInfo], ranges: Vec<SeriesRange>, out: &mut dyn Write) -> 
     if let Some(info) = found.iter().find(|info| !import::is_column_of(&info.name)) {
         return Err(no_column(&info.name).into());
     }
-    let interruption = Interruption::watch()?;
+    let interruption = Interruption::of_process();
     let bar = progress::bar("exporting lines", None);
     let begin = |(range, info): (SeriesRange, &SeriesInfo)| {
         let points = Points::new(info.definition.value_type);

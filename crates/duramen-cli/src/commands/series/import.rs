@@ -157,23 +157,30 @@ impl Import {
             false => self.database.open(session)?,
         };
         let mut columns = Columns::new(&known, self.create, self.value_type);
-        let bad = self.read(&mut *lines, &mut columns)?;
+        let interruption = Interruption::watch();
+        let bad = self.read(&mut *lines, &mut columns, &interruption)?;
         let database =
             if is_missing { self.database.open_or_create(session)? } else { known.clone() };
-        let imported = commit(&database, columns, (&self.note.options(), bad))?;
+        let imported = commit(&database, columns, (&self.note.options(), bad), &interruption)?;
         output.record(&imported)?;
         Ok(Success::Done)
     }
 
     /// Reads all lines; how many were bad.
-    fn read(&self, lines: &mut dyn Lines, columns: &mut Columns<'_>) -> Result<u64> {
-        Interruption::watch()?;
+    fn read(
+        &self,
+        lines: &mut dyn Lines,
+        columns: &mut Columns<'_>,
+        interruption: &Interruption,
+    ) -> Result<u64> {
         let bar = progress::bar("reading lines", None);
         let (name, mut bad) = (input::name(&self.file), 0);
         while let Some((line, rows)) =
             lines.next_line().map_err(|error| input::failure(&self.file, error))?
         {
             if let Err(error) = rows.and_then(|rows| columns.add(&rows)) {
+                // What comes through a pipe is cut by Ctrl-C as well.
+                check(interruption)?;
                 let error = error.in_context(format_args!("{name}: line {line}"));
                 // What is wrong with the database is wrong with every line.
                 if !self.skip_bad || error.kind() != ErrorKind::Invalid {
@@ -186,7 +193,7 @@ impl Import {
             }
             if line.is_multiple_of(LINES_PER_LOOK) {
                 bar.set_position(line);
-                check_interruption()?;
+                check(interruption)?;
             }
         }
         bar.finish_and_clear();
@@ -198,8 +205,8 @@ impl Import {
 }
 
 /// Ends what has written nothing yet once Ctrl-C was pressed.
-fn check_interruption() -> Result<()> {
-    if Interruption::of_process().is_asked() {
+fn check(interruption: &Interruption) -> Result<()> {
+    if interruption.is_asked() {
         return Err(Failure::Interrupted("interrupted: nothing was written".to_owned()));
     }
     Ok(())
@@ -210,12 +217,13 @@ fn commit(
     database: &Database,
     columns: Columns<'_>,
     (options, bad): (&CommitOptions, u64),
+    interruption: &Interruption,
 ) -> Result<Imported> {
     let mut transaction = database.transaction();
-    let created = create(&mut transaction, &columns)?;
+    let created = create(&mut transaction, &columns, interruption)?;
     let (mut points, mut series) = (0, 0);
     for (name, column) in columns.into_points() {
-        check_interruption()?;
+        check(interruption)?;
         transaction.append_points(&name, &column)?;
         points += column.len() as u64;
         series += 1;
@@ -227,10 +235,14 @@ fn commit(
 }
 
 /// Makes the series that are new; how many.
-fn create(transaction: &mut Transaction, columns: &Columns<'_>) -> Result<u64> {
+fn create(
+    transaction: &mut Transaction,
+    columns: &Columns<'_>,
+    interruption: &Interruption,
+) -> Result<u64> {
     let (mut created, mut new) = (0, columns.new_series());
     loop {
-        check_interruption()?;
+        check(interruption)?;
         let together: Vec<_> = new.by_ref().take(SERIES_TOGETHER).collect();
         if together.is_empty() {
             return Ok(created);
@@ -272,4 +284,39 @@ impl Record for Imported {
 /// The error for something in a line.
 fn invalid(what: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Invalid, what.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::source::Row;
+    use super::*;
+    use crate::commands::series::point::Written;
+
+    /// What is read through a pipe ends with Ctrl-C like any other, and perhaps within a point.
+    #[test]
+    fn points_that_were_read_are_not_committed_after_ctrl_c() {
+        let database = Database::memory().unwrap();
+        let interruption = Interruption::default();
+        let import = || {
+            let mut columns = Columns::new(&database, true, Some(ValueType::I64));
+            let row = Row {
+                series: "s".to_owned(),
+                labels: None,
+                time: duramen::Micros(1),
+                value: Written::Text("7".to_owned()),
+                quality: duramen::Quality::default(),
+                value_type: None,
+            };
+            columns.add(&[row]).unwrap();
+            commit(&database, columns, (&CommitOptions::default(), 0), &interruption)
+        };
+        interruption.flag().store(true, Ordering::Relaxed);
+        let failure = import().unwrap_err();
+        assert!(matches!(failure, Failure::Interrupted(_)), "{failure:?}");
+        assert!(database.series("s").is_err());
+        interruption.forget();
+        assert_eq!(import().unwrap().points, 1);
+    }
 }

@@ -33,8 +33,7 @@ invalid quality are left out, and values that are not finite. With --json the po
 are printed as range prints them: of each half of a character's width the first, the least, the
 greatest and the last. A picture prints nothing.";
 
-/// Columns and lines of a chart in the terminal, and pixels of a picture, if none are said.
-pub(crate) const TERMINAL: (u32, u32) = (72, 16);
+/// Pixels of a picture, if none are said.
 pub(crate) const PICTURE: (u32, u32) = (1_000, 400);
 /// More of either are no chart that anyone can look at.
 const SIDE_MAX: i64 = 20_000;
@@ -50,7 +49,7 @@ pub(super) struct Plot {
     /// A picture: its name ends with .svg or .png; replaced if it is there
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     out: Option<PathBuf>,
-    /// Columns of text, or pixels
+    /// Columns of text, which are 72 or as many as the terminal has, or pixels
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(8..=SIDE_MAX))]
     width: Option<u32>,
     /// Lines of text, or pixels
@@ -66,7 +65,7 @@ impl Plot {
             let message = format!("series {:?} has text, which has no chart", info.name);
             return Err(Error::new(ErrorKind::Invalid, message).into());
         }
-        let default = if self.out.is_some() { PICTURE } else { TERMINAL };
+        let default = if self.out.is_some() { PICTURE } else { terminal::size(output) };
         let width = self.width.unwrap_or(default.0);
         let height = self.height.unwrap_or(default.1);
         // A character of the terminal has two dots side by side.
@@ -91,7 +90,7 @@ impl Plot {
 
 /// Prints the points that a chart shows, as they are stored.
 fn print(series: &SeriesSnapshot, curve: &Curve, output: &mut Output) -> Result<()> {
-    let interruption = Interruption::watch()?;
+    let interruption = Interruption::of_process();
     let mut times: Vec<i64> = curve.spots().map(|(time, _)| time).collect();
     times.dedup();
     for time in times {
@@ -115,7 +114,7 @@ fn read(series: &SeriesSnapshot, bounds: Bounds, columns: u32) -> Result<Curve> 
         let message = format!("series {:?} has no points there", series.info().name);
         return Err(Error::new(ErrorKind::NotFound, message).into());
     };
-    let interruption = Interruption::watch()?;
+    let interruption = Interruption::of_process();
     let bar = progress::bar("reading points", None);
     let display = series.info().definition.display;
     let mut curve = Curve::new((first, last), columns).reaching(display);

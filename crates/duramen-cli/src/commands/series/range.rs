@@ -48,7 +48,7 @@ pub(super) struct Range {
 
 impl Range {
     pub(super) fn run(&self, session: &Session, output: &mut Output) -> Result<Success> {
-        let interruption = Interruption::watch()?;
+        let interruption = Interruption::of_process();
         let (limit, reverse, bounding) = (self.limit, self.reverse, self.bounding);
         let snapshot = match self.cursor {
             Some(cursor) => self.series.open_at(session, cursor.sequence)?,

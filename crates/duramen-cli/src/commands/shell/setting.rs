@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, Command};
 use duramen::{Document, Snapshot};
 
-use crate::Result;
 use crate::arguments::{Keys, moment};
 use crate::output::one_line;
 use crate::session::Session;
+use crate::{Result, meant};
 
 /// Shared by the shell and its completion.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Setting {
     /// Takes a document that is there, or none.
     pub(super) fn use_document(&self, name: Option<&str>) -> Result<()> {
         if let Some(name) = name {
-            self.session.reader(&self.folder)?.document(name)?;
+            meant::document(&self.session.reader(&self.folder)?, name)?;
         }
         self.document.replace(name.map(str::to_owned));
         self.at.replace(None);

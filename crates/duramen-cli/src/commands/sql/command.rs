@@ -1,8 +1,10 @@
 //! What can be asked of `duramen sql` that is no SQL, at a prompt and in scripts.
 
 use duramen::{Clock, Error, ErrorKind, SystemClock};
+use duramen_sql::SqlText;
 
 use crate::Result;
+use crate::exit::Failure;
 use crate::output::Output;
 
 /// What there is.
@@ -11,7 +13,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("\\d TABLE", "List the columns of a table"),
     ("\\timing", "Say, or no longer say, how long each answer took; also with on or off"),
     ("\\q", "End, as exit, quit and Ctrl-D do"),
-    ("\\?", "List these"),
+    ("\\?", "List these, as help does"),
 ];
 
 const TABLES: &str = "SELECT table_schema AS \"schema\", table_name AS \"table\", table_type AS \
@@ -35,11 +37,7 @@ pub(super) struct Timing(bool);
 
 /// A statement or a command of a script.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part<'t> {
-    pub(super) text: &'t str,
-    /// The line that it begins in, from 1.
-    pub(super) line: u64,
-}
+pub(super) struct Part<'t>(pub(super) SqlText<'t>);
 
 impl Command {
     /// The command that a text is; none if it is SQL.
@@ -48,6 +46,13 @@ impl Command {
         let plain = text.trim_end_matches(';').trim_end();
         if ["exit", "quit"].iter().any(|word| plain.eq_ignore_ascii_case(word)) {
             return Some(Ok(Self::End));
+        }
+        if plain.eq_ignore_ascii_case("help") {
+            return Some(Ok(Self::Help));
+        }
+        // As other shells of SQL know some.
+        if plain.strip_prefix('.').is_some_and(|of| of.starts_with(|c: char| c.is_alphabetic())) {
+            return Some(Err(unknown(plain)));
         }
         let command = plain.strip_prefix('\\')?;
         let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
@@ -59,12 +64,14 @@ impl Command {
             ("timing", "off") => Ok(Self::Timing(Some(false))),
             ("?", "") => Ok(Self::Help),
             ("q", "") => Ok(Self::End),
-            _ => {
-                let message = format!("there is no command {text}: \\? lists those there are");
-                Err(Error::new(ErrorKind::Invalid, message).into())
-            }
+            _ => Err(unknown(text)),
         })
     }
+}
+
+fn unknown(text: &str) -> Failure {
+    let message = format!("there is no command {text}: \\? lists those there are");
+    Error::new(ErrorKind::Invalid, message).into()
 }
 
 impl Timing {
@@ -112,7 +119,7 @@ pub(super) fn parts(script: &str) -> Vec<Part<'_>> {
         end += line.len();
         if Command::of(line).is_some() && is_whole(&script[begin..from]) {
             parts.extend(statements(&script[begin..from], first_line));
-            parts.push(Part { text: line.trim(), line: number });
+            parts.push(Part(SqlText { text: line.trim(), line: number, column: 1 }));
             (begin, first_line) = (end, number + 1);
         }
     }
@@ -122,7 +129,7 @@ pub(super) fn parts(script: &str) -> Vec<Part<'_>> {
 
 fn statements(text: &str, first_line: u64) -> impl Iterator<Item = Part<'_>> {
     let found = duramen_sql::statements(text).into_iter();
-    found.map(move |found| Part { text: found.text, line: found.line + first_line - 1 })
+    found.map(move |found| Part(SqlText { line: found.text.line + first_line - 1, ..found.text }))
 }
 
 #[cfg(test)]
@@ -138,10 +145,13 @@ mod tests {
         for end in ["\\q", "exit", "QUIT;", " quit "] {
             assert_eq!(command(end), Some(Command::End), "{end}");
         }
-        for sql in ["", "exits", "SELECT '\\d'", "exit 1"] {
+        assert_eq!(command("Help"), Some(Command::Help));
+        for sql in ["", "exits", "SELECT '\\d'", "exit 1", "help me", ".5"] {
             assert_eq!(command(sql), None, "{sql}");
         }
-        assert!(Command::of("\\timing maybe").unwrap().is_err());
+        for unknown in ["\\timing maybe", ".tables"] {
+            assert!(Command::of(unknown).unwrap().is_err(), "{unknown}");
+        }
     }
 
     #[test]
@@ -159,7 +169,7 @@ mod tests {
     fn commands_in_scripts_are_lines_between_statements() {
         let script =
             "\\d\nSELECT 1; SELECT '\n\\d\n';\n\\timing on\n\nSELECT\nexit\n;\nquit\nSELECT 2";
-        let parts: Vec<_> = parts(script).iter().map(|part| (part.line, part.text)).collect();
+        let parts: Vec<_> = parts(script).iter().map(|part| (part.0.line, part.0.text)).collect();
         let expected = [
             (1, "\\d"),
             (2, "SELECT 1"),

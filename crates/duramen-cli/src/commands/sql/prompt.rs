@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use duramen_sql::SqlText;
 use rustyline::error::ReadlineError;
 
 use super::command::{self, Command, Timing};
@@ -30,12 +31,13 @@ impl<'s> Prompt<'s> {
         let session = Session::open(folder)?;
         let completion = Completion::of(&session.reader(folder)?);
         let terminal = Terminal::open(completion, "sql_history").map_err(terminal::failed)?;
-        let interruption = Interruption::watch()?;
+        let interruption = Interruption::watch();
         Ok(Self { sql, session, terminal, interruption, timing: Timing::default() })
     }
 
     /// Answers until the person has no more to ask.
     pub(super) fn run(mut self, output: &mut Output) -> Result<Success> {
+        notice!("\\? lists the commands, the tab key completes names; a query ends with ;");
         let name = name(self.sql.database.path());
         loop {
             output.flush()?;
@@ -86,7 +88,7 @@ impl<'s> Prompt<'s> {
         Ok(())
     }
 
-    fn answer(&self, statement: &str, output: &mut Output) -> Result<()> {
+    fn answer<'t>(&self, statement: impl Into<SqlText<'t>>, output: &mut Output) -> Result<()> {
         let format = self.sql.format(output);
         self.timing.of(output, |output| {
             self.sql.answer(statement, &self.session, |answer| {

@@ -10,6 +10,10 @@ const DOTS: (usize, usize) = (2, 4);
 const BLANK: u32 = 0x2800;
 /// Characters of a label without an exponent: those of most numbers between 1e-7 and 1e21.
 const LABEL_MAX: usize = 24;
+/// Columns and lines of a chart, columns at least, and those of most labels with the axis.
+const SIZE: (u32, u32) = (72, 16);
+const WIDTH_MIN: u32 = 8;
+const LABEL: u32 = 8;
 /// The bit of each dot, by column and row from the top.
 const BITS: [[u32; DOTS.1]; DOTS.0] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
@@ -38,6 +42,18 @@ impl Canvas {
             text.trim_end_matches('\u{2800}').to_owned()
         })
     }
+}
+
+/// Columns and lines of a chart, if none are said: as many as are there beside the labels of most
+/// values in a terminal that is narrow.
+pub(crate) fn size(output: &Output) -> (u32, u32) {
+    let (width, height) = SIZE;
+    let columns = output.style.terminal.then(terminal_size::terminal_size).flatten();
+    (columns.map_or(width, |(columns, _)| beside_labels(columns.0.into()).min(width)), height)
+}
+
+fn beside_labels(columns: u32) -> u32 {
+    columns.saturating_sub(LABEL).max(WIDTH_MIN)
 }
 
 /// Prints a chart of so many columns and lines, with what its edges are.
@@ -121,6 +137,12 @@ mod tests {
     use duramen::Micros;
 
     use super::*;
+
+    /// Each line of it once became two or three there.
+    #[test]
+    fn a_chart_is_as_wide_as_a_narrow_terminal() {
+        assert_eq!([80, 30, 5].map(beside_labels), [72, 22, 8]);
+    }
 
     #[test]
     fn dots_are_where_the_patterns_have_them() {
