@@ -130,14 +130,16 @@ impl SeriesSnapshot {
         let column = cell_key::all_points(series);
         let blocks = source::segment_blocks(&view.store.live(), &column, span)?;
         let wanted = (blocks / PART_BLOCKS).min(PARTS_MAX);
-        // Rollups answer before threads are there.
-        if wanted < 2 || self.has_plan(span, options)? {
+        if wanted < 2 {
             return Ok(Vec::new());
         }
+        // Rollups answer before threads are there.
+        let from = self.told_by_points_from(span, options)?.filter(|from| *from < span.last);
+        let Some(from) = from else { return Ok(Vec::new()) };
         let (mut parts, mut first) = (Vec::new(), span.first);
-        let width = span.last.abs_diff(span.first) / wanted as u64;
+        let width = span.last.abs_diff(from) / wanted as u64;
         for part in 1..wanted as u64 {
-            let near = span.first.saturating_add_unsigned(width.saturating_mul(part));
+            let near = from.saturating_add_unsigned(width.saturating_mul(part));
             let cut = options.windows.start(options.windows.number(near)?);
             if cut > first && cut <= span.last {
                 let span = TimeSpan { first, last: cut - 1 };

@@ -107,9 +107,18 @@ impl SeriesSnapshot {
         }
     }
 
-    /// Whether a rollup answers, most of it at least.
-    pub(super) fn has_plan(&self, span: TimeSpan, options: &AggregateOptions) -> Result<bool> {
-        Ok(self.plan((span, i64::MAX), options)?.is_some())
+    /// From when on in a span points tell what is asked; none where a rollup answers most of it.
+    pub(super) fn told_by_points_from(
+        &self,
+        span: TimeSpan,
+        options: &AggregateOptions,
+    ) -> Result<Option<i64>> {
+        let answer = Answer::to(options);
+        if answer == Some(Answer::Everywhere) {
+            return Ok(self.plan((span, i64::MAX), options)?.is_none().then_some(span.first));
+        }
+        let from = answer.map(|answer| self.answered_before(answer)).transpose()?;
+        Ok(Some(span.first.max(from.unwrap_or(i64::MIN))))
     }
 
     /// The widest rollup that answers exactly, of those that are narrower than a width; none if

@@ -1,7 +1,13 @@
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
 use super::*;
+use crate::io::MemoryDevice;
 use crate::series::block::tests::Numbers64;
 use crate::series::{Aggregate, Fill, Hold, Points, Quality, SeriesDefinition, ValueType, Windows};
-use crate::{CommitOptions, Database, SeriesValue};
+use crate::{Clock, CommitOptions, Database, Options, Rollup, SeriesValue};
 
 fn series(points: &Points) -> Series {
     let db = Database::memory().unwrap();
@@ -95,6 +101,56 @@ fn threads_that_share_a_series_come_to_what_one_comes_to() {
             assert!((0..one.nulls.len()).all(|at| is_near(one.get(at), two.get(at))));
         }
     }
+}
+
+/// A clock that is set.
+#[derive(Debug, Default)]
+struct Set(AtomicI64);
+
+impl Clock for Set {
+    fn now(&self) -> Micros {
+        Micros(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Where rows tell a part of what is asked, as its points have gone, one thread read all others.
+#[test]
+fn threads_share_the_points_that_are_left_beside_rows() {
+    let clock = Arc::new(Set::default());
+    let options = Options { background: false, clock: clock.clone(), ..Options::default() };
+    let db = Database::open_device(Arc::new(MemoryDevice::new()), options).unwrap();
+    let definition = SeriesDefinition {
+        keep: Some(Duration::from_secs(400)),
+        rollups: vec![Rollup::new(Duration::from_secs(10))],
+        ..SeriesDefinition::new(ValueType::F64)
+    };
+    let series = db.create_series("a", &definition).unwrap();
+    let mut random = Numbers64(7);
+    let mut points = Points::new(ValueType::F64);
+    for place in 0..1_000_000 {
+        points.push(Micros(place * 1_000), random.normal(), Quality::GOOD).unwrap();
+    }
+    series.append_points(&points, &CommitOptions::default()).unwrap();
+    db.checkpoint().unwrap();
+    clock.0.store(1_000_000_000, Ordering::Relaxed);
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    let now = series.snapshot();
+    assert_eq!(now.range(..).unwrap().read().unwrap().len(), 400_000);
+    let windows = Windows::of_width(Micros(20_000_000)).unwrap();
+    let what = vec![Aggregate::Sum, Aggregate::Percentile(0.9), Aggregate::Count];
+    let options = AggregateOptions::new(what, windows);
+    let parts = now.parts(now.bounded(&(..)).unwrap().unwrap(), &options).unwrap();
+    assert!(parts.len() > 2 && parts[0].span.last >= 600_000_000, "{parts:?}");
+    let (shared, alone) = (now.aggregate(.., &options), now.aggregate_alone(&(..), &options));
+    let (shared, alone) = (shared.unwrap(), alone.unwrap());
+    assert_eq!((shared.starts.len(), &shared.starts), (50, &alone.starts));
+    for (one, two) in shared.columns.iter().zip(&alone.columns) {
+        assert!((0..50).all(|at| is_near(one.get(at), two.get(at))));
+    }
+    assert_eq!(shared.columns[1].nulls, [[true; 30].as_slice(), &[false; 20]].concat());
+    // What rows tell alone is read by one thread.
+    let sums = AggregateOptions::new(vec![Aggregate::Sum], options.windows.clone());
+    assert!(now.parts(now.bounded(&(..)).unwrap().unwrap(), &sums).unwrap().is_empty());
 }
 
 #[test]
