@@ -51,7 +51,9 @@ pub(super) fn cut(
     let mut cells = Output::new((device, manifest), manifest.next_segment, LEVELS_MAX);
     let made = made.max(manifest.checkpoint.timestamp);
     let view = View::new(Arc::clone(&store));
-    let rollups = RollupCut::new(view, manifest.checkpoint.sequence, made);
+    let tags = view.tree(TreeId::SERIES)?;
+    let defined = sequence_at(&tags, point)?;
+    let rollups = RollupCut::new(view, (manifest.checkpoint.sequence, made), defined);
     let (mut series, mut kept) = (SeriesCut::new(point, rollups), Vec::new());
     for found in live.scan(&[])? {
         let (key, cell) = found?;
@@ -245,9 +247,9 @@ impl Cutter {
         if self.documents.is_none() {
             let view = View::new(Arc::clone(&self.store));
             let catalogue = view.tree(CATALOGUE)?;
-            let names = match newest_at(&catalogue, self.point)? {
-                0 => Vec::new(),
-                newest => view.names(catalogue.row(Revision(newest))?.sequence)?,
+            let names = match sequence_at(&catalogue, self.point)? {
+                CommitSequence(0) => Vec::new(),
+                sequence => view.names(sequence)?,
             };
             self.documents = Some(names.into_iter().map(|(_, found)| found.tree).collect());
         }
@@ -296,6 +298,14 @@ fn newest_at(tree: &Tree, point: RestorePoint) -> Result<u64> {
         return Ok(last);
     }
     Ok(tree.first_where(last, |row| is_after(row, point))?.0 - 1)
+}
+
+/// The commit of that revision; 0 if there was none.
+fn sequence_at(tree: &Tree, point: RestorePoint) -> Result<CommitSequence> {
+    match newest_at(tree, point)? {
+        0 => Ok(CommitSequence(0)),
+        newest => Ok(tree.row(Revision(newest))?.sequence),
+    }
 }
 
 fn is_after(row: &Row, point: RestorePoint) -> bool {

@@ -33,6 +33,9 @@ pub(crate) struct RollupCut {
     /// The last commit that the backup has, and when it was made.
     newest: CommitSequence,
     made: Micros,
+    /// The last commit up to the point that changed the catalogue: it may be later than the last
+    /// one that changed points.
+    defined: CommitSequence,
     /// What stays of the series that was asked for last.
     known: Option<(TreeId, Stays)>,
     column: Option<Gathered>,
@@ -57,8 +60,12 @@ struct Stays {
 }
 
 impl RollupCut {
-    pub(crate) fn new(view: View, newest: CommitSequence, made: Micros) -> Self {
-        Self { view, newest, made, known: None, column: None }
+    pub(crate) fn new(
+        view: View,
+        (newest, made): (CommitSequence, Micros),
+        defined: CommitSequence,
+    ) -> Self {
+        Self { view, newest, made, defined, known: None, column: None }
     }
 
     /// Takes the next cell of rows; what is left of the column before goes to `out`.
@@ -139,7 +146,7 @@ impl RollupCut {
         if now.is_purged() {
             return Ok(Stays { is_purged: true, reaches: Vec::new() });
         }
-        let Some(then) = as_of(until)? else { return Ok(Stays::default()) };
+        let Some(then) = as_of(until.max(self.defined))? else { return Ok(Stays::default()) };
         let mut reaches = Vec::new();
         for rollup in &now.definition.rollups {
             let gone = now.definition.points_from(rollup, self.made);

@@ -92,6 +92,33 @@ fn a_row_that_was_made_later_stands_for_what_it_was_made_of() {
     assert!(db.check().unwrap().is_clean());
 }
 
+/// What a time is restored to was told by the last commit of points, before which there was none:
+/// its rows were made again, of points that had gone.
+#[test]
+fn a_rollup_that_was_defined_after_the_last_points_is_there_as_of_a_time_after_that() {
+    let how = CommitOptions::default();
+    let (db, series, clock) = an_hour(&tiers(Some(10 * MINUTE), &[]));
+    let mut transaction = db.transaction();
+    transaction.change_series("a", &tiers(Some(10 * MINUTE), &[Rollup::new(MINUTE)])).unwrap();
+    let defined = transaction.commit(&how).unwrap();
+    compact(&db);
+    clock.set(7_230);
+    compact(&db);
+    assert!(series.range(..).unwrap().read().unwrap().is_empty());
+    let before = counts_of(&series.snapshot(), "1m");
+    assert_eq!(before.len(), 60);
+    db.create_series("b", &tiers(None, &[])).unwrap();
+    let folder = BackupFolder::on_device(Arc::new(MemoryDevice::new()));
+    let options = BackupOptions { incremental: false, verify: true };
+    db.backup(&folder, options, &mut |_, _| ControlFlow::Continue(())).unwrap();
+    for point in [RestorePoint::Time(defined.timestamp), RestorePoint::Commit(defined.sequence)] {
+        let db = restored(&folder, point, &clock);
+        assert!(db.series("b").is_err());
+        compact(&db);
+        assert_eq!(counts_of(&db.series("a").unwrap().snapshot(), "1m"), before, "{point:?}");
+    }
+}
+
 /// Its points were in segments still, and there again in what was restored to before the purge.
 #[test]
 fn what_was_purged_does_not_come_back_with_an_earlier_commit() {
