@@ -31,9 +31,7 @@ mod series;
 mod written;
 
 pub use isolation::TransactOptions;
-pub(crate) use records::{
-    Members, StagedVersion, check_versions, count_of, read_departed, record_tape,
-};
+pub(crate) use records::{StagedVersion, check_versions, count_of, read_departed, record_tape};
 
 /// Changes that are staged one by one, seen by this transaction alone, and committed together.
 /// Dropped without a commit, it is rolled back.

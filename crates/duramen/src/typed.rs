@@ -11,7 +11,7 @@ use crate::document::Outcome;
 use crate::engine::options::CommitOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::revision::{Micros, Revision};
-use crate::transaction::Members;
+use crate::tree::records::Members;
 
 mod coding;
 mod finite;

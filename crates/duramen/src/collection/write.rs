@@ -4,7 +4,8 @@ use super::{Collection, Key, commit};
 use crate::document::Outcome;
 use crate::engine::options::CommitOptions;
 use crate::error::Result;
-use crate::transaction::{Members, StagedVersion, record_tape};
+use crate::transaction::{StagedVersion, record_tape};
+use crate::tree::records::Members;
 
 /// What saving a record did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,6 @@ use crate::columns::{ColumnField, Columns};
 use crate::document::Document;
 use crate::engine::catalogue::no_document;
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::equality::are_equal;
 use crate::json::{Item, JsonPointer, ParseOptions, Tape, TapeIndex};
 use crate::key_text::DIGITS;
 use crate::limits::RECORD_VERSION_MAX;
@@ -17,7 +16,7 @@ use crate::patch;
 use crate::transaction::Transaction;
 use crate::tree::Tree;
 use crate::tree::compare::name_of;
-use crate::tree::records::RecordPuts;
+use crate::tree::records::{Members, RecordPuts};
 use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
 
@@ -28,15 +27,6 @@ pub(crate) struct StagedVersion {
     pub(crate) before: u64,
     /// What it gets with the commit if it is what differs.
     pub(crate) changed: u64,
-}
-
-/// Whether another order of its members, or of those of objects in it, makes a record another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Members {
-    InOrder,
-    /// Those of a hash map come in another one each time that it is made.
-    #[cfg_attr(not(feature = "typed"), expect(dead_code, reason = "JSON has an order"))]
-    InAnyOrder,
 }
 
 /// # Changing records
@@ -144,10 +134,8 @@ impl Transaction {
             let mut puts = None;
             for (key, json) in records {
                 let (name, mut digits) = (kind.name_of(&key)?, [0; DIGITS]);
-                let (key, json) = ((&key, name.bytes(&mut digits)), json.as_ref());
-                if members == Members::InOrder || !is_reordered(writer, key, json)? {
-                    put_next((writer, &mut puts), key, json)?;
-                }
+                let key = (&key, name.bytes(&mut digits));
+                put_next((writer, &mut puts), key, (json.as_ref(), members))?;
             }
             puts.map_or(Ok(()), RecordPuts::finish)
         })
@@ -346,7 +334,7 @@ impl Transaction {
 
 fn put(writer: &Writer, (key, text): (&Key, &str), json: &[u8]) -> Result<()> {
     let mut puts = None;
-    put_next((writer, &mut puts), (key, text.as_bytes()), json)?;
+    put_next((writer, &mut puts), (key, text.as_bytes()), (json, Members::InOrder))?;
     puts.map_or(Ok(()), RecordPuts::finish)
 }
 
@@ -354,7 +342,7 @@ fn put(writer: &Writer, (key, text): (&Key, &str), json: &[u8]) -> Result<()> {
 fn put_next<'w>(
     (writer, puts): (&'w Writer, &mut Option<RecordPuts<'w>>),
     (key, text): (&Key, &[u8]),
-    json: &[u8],
+    (json, members): (&[u8], Members),
 ) -> Result<()> {
     let tape = record_tape(key, json)?;
     let puts = match puts {
@@ -367,20 +355,7 @@ fn put_next<'w>(
             none.insert(RecordPuts::of(writer)?)
         }
     };
-    puts.put(text, &tape, tape.root())
-}
-
-/// Whether a record that is there and a value differ, and in the order of members alone.
-fn is_reordered(writer: &Writer, (key, text): (&Key, &[u8]), json: &[u8]) -> Result<bool> {
-    let Some(record) = present(writer, text)? else { return Ok(false) };
-    let mut stored = Vec::new();
-    writer.tree.append_json((record, writer.revision), &Format::default(), &mut stored)?;
-    // What is the same in another order is as long.
-    if stored.len() != json.len() || stored == json {
-        return Ok(false);
-    }
-    let (stored, given) = (Tape::parse(&stored, ParseOptions::default())?, record_tape(key, json)?);
-    Ok(are_equal((&stored, stored.root()), (&given, given.root())))
+    puts.put(text, (&tape, members))
 }
 
 /// The text of a record; `Invalid` if it is none.

@@ -15,7 +15,7 @@ use std::ops::{ControlFlow, Range};
 
 use crate::collection::KeyKind;
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::{Tape, TapeIndex};
+use crate::json::Tape;
 use crate::limits::EXTENT_ITEMS_MAX;
 use crate::node::{NodeId, Ordinal, PathId};
 use crate::order::{self, Item};
@@ -32,6 +32,15 @@ pub(crate) const VERSION_FIELD: &[u8] = b"\xff";
 
 /// Records that are looked at under one lock, and once more if that finds something missing.
 const RECORDS_AT_ONCE: usize = 1_024;
+
+/// Whether another order of its members, or of those of objects in it, makes a record another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Members {
+    InOrder,
+    /// Those of a hash map come in another one each time that it is made.
+    #[cfg_attr(not(feature = "typed"), expect(dead_code, reason = "JSON has an order"))]
+    InAnyOrder,
+}
 
 /// What happened to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -295,13 +304,16 @@ impl<'w> RecordPuts<'w> {
     }
 
     /// Makes a value that of the record with a key.
-    pub(crate) fn put(&mut self, key: &[u8], tape: &Tape<'_>, at: TapeIndex) -> Result<()> {
-        let (writer, path) = (self.writer, self.path);
+    pub(crate) fn put(&mut self, key: &[u8], (tape, members): (&Tape<'_>, Members)) -> Result<()> {
+        let (writer, path, at) = (self.writer, self.path, tape.root());
         if let Some(ordinal) = writer.entry(self.root, path, key)? {
             let record = node(path, ordinal);
             let is_gone =
                 writer.tree.read(|data| Ok(data.state(record, writer.revision)?.is_absent()))?;
-            writer.put(record, tape, at)?;
+            match members {
+                Members::InAnyOrder if !is_gone => writer.put_unordered(record, tape, at)?,
+                _ => writer.put(record, tape, at)?,
+            }
             if is_gone {
                 self.place_born()?;
                 let place = writer.sorted_place(self.sequence, ordinal)?;

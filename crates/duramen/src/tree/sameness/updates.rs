@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use super::{Sameness, Side};
 use crate::error::Result;
-use crate::json::{Item, Tape, TapeIndex};
+use crate::json::equality::are_equal;
+use crate::json::{Item, ParseOptions, Tape, TapeIndex};
 use crate::node::{NodeId, PathId};
 use crate::state::{Datum, Extent, Sequence};
 use crate::tree::compare::inline;
 use crate::tree::data::node;
 use crate::tree::group::Fault;
 use crate::tree::schema::{Label, ShapeField};
+use crate::tree::serialize::Format;
 use crate::tree::writer::Writer;
 
 /// Nodes that are compared, and then staged, under one lock.
@@ -76,6 +78,36 @@ impl Writer {
         }
         self.put_found(&found, tape)?;
         Ok(true)
+    }
+
+    /// Makes an object the value at `at`, unless the two differ in the order of members alone.
+    pub(crate) fn put_unordered(
+        &self,
+        object: NodeId,
+        tape: &Tape<'_>,
+        at: TapeIndex,
+    ) -> Result<()> {
+        let mut found = Differences::default();
+        self.find_differences((&[object], &[at]), tape, &mut found)?;
+        // Where members come in another order, an object is to be put by itself. Most often none
+        // is, and the whole value need not be read.
+        if found.rest.is_empty() {
+            return self.put_found(&found, tape);
+        }
+        if self.is_reordered(object, tape, at)? { Ok(()) } else { self.put(object, tape, at) }
+    }
+
+    /// Whether a value that is there and another one differ in the order of members at most.
+    fn is_reordered(&self, object: NodeId, tape: &Tape<'_>, at: TapeIndex) -> Result<bool> {
+        let (mut stored, mut given) = (Vec::new(), Vec::new());
+        self.tree.append_json((object, self.revision), &Format::default(), &mut stored)?;
+        tape.write(at, &mut given);
+        // What is the same in another order is as long.
+        if stored.len() != given.len() {
+            return Ok(false);
+        }
+        let stored = Tape::parse(&stored, ParseOptions::default())?;
+        Ok(are_equal((&stored, stored.root()), (tape, at)))
     }
 
     fn put_found(&self, found: &Differences<'_>, tape: &Tape<'_>) -> Result<()> {
