@@ -221,6 +221,8 @@ pub const SERIES_ROLLUPS_MAX: usize = 8;
 pub const SERIES_RULES_MAX: usize = 1_024;
 /// Windows of a rollup that are written together.
 pub const SERIES_ROLLUP_SLICE_WINDOWS: i64 = 32_768;
+/// The same of a rollup of texts, two of which each window has.
+pub const SERIES_TEXT_SLICE_WINDOWS: i64 = 256;
 /// Points that a checkpoint reads for rollups that reach back less far than their series.
 pub const SERIES_CATCH_UP_POINTS: usize = 1 << 24;
 /// Deleted series without any points that one commit takes out of the catalogue.

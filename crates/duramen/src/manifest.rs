@@ -134,11 +134,16 @@ pub(crate) enum Feature {
     Staging = 2,
     /// Facts of trees that tell which kinds of values their columns have had.
     Kinds = 4,
+    /// Rollups whose slices are shorter than 32,768 windows, as those of texts are.
+    ShortSlices = 8,
 }
 
 impl Feature {
     /// All that this version knows.
-    const ALL: u64 = Self::Series as u64 | Self::Staging as u64 | Self::Kinds as u64;
+    const ALL: u64 = Self::Series as u64
+        | Self::Staging as u64
+        | Self::Kinds as u64
+        | Self::ShortSlices as u64;
 }
 
 impl Manifest {

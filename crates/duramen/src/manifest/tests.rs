@@ -109,7 +109,7 @@ fn a_newer_format_or_feature_is_unsupported() {
     let sound = sample().encode();
     for at in [16, 24] {
         let mut newer = sound.clone();
-        newer[at] = 8;
+        newer[at] = 16;
         let error = Manifest::decode(&sealed(newer)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "byte {at}: {error}");
     }

@@ -1,7 +1,7 @@
 //! Rollups on disk: a row for each window, kept as columns of points whose times are the windows'.
 //!
-//! A *slice* is some thousands of windows: its columns stand together, so that they can be written
-//! one after the other without holding more than that.
+//! A *slice* is some thousands of windows, or some hundreds that have texts: its columns stand
+//! together, so that they can be written one after the other without holding more than that.
 //!
 //! Invariants:
 //! - whoever writes young points of a series into a segment writes the rows of their windows into
@@ -27,10 +27,8 @@ pub(crate) use stored::{Kept, StoredRollup};
 pub(crate) use summaries::Summaries;
 
 use crate::error::Result;
-use crate::limits::SERIES_ROLLUP_SLICE_WINDOWS;
 use crate::revision::CommitSequence;
 use crate::series::block::Summary;
-use crate::series::tiers::Rollup;
 use crate::series::young::Young;
 use crate::wire::Reader;
 
@@ -42,11 +40,6 @@ pub(crate) struct Row {
     /// The commit up to which it is complete.
     pub(crate) as_of: u64,
     pub(crate) summary: Summary,
-}
-
-/// The slice that a window is in.
-fn slice_of(rollup: &Rollup, start: i64) -> i64 {
-    start.div_euclid(rollup.micros()).div_euclid(SERIES_ROLLUP_SLICE_WINDOWS)
 }
 
 /// Whether all that is young from the beginning of a window on comes behind what is known of it,

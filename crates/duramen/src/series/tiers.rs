@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{Tape, TapeIndex};
-use crate::limits::SERIES_ROLLUPS_MAX;
+use crate::limits::{SERIES_ROLLUP_SLICE_WINDOWS, SERIES_ROLLUPS_MAX, SERIES_TEXT_SLICE_WINDOWS};
 use crate::revision::Micros;
 use crate::series::definition::{SeriesDefinition, number};
 use crate::series::source::Direction;
@@ -42,12 +42,16 @@ pub struct Rollup {
     /// Points before this time may have gone under what the series kept before, so that of windows
     /// that begin before it rows alone tell.
     points_from: i64,
+    /// Windows whose rows stand together, and are in memory together.
+    slice_windows: i64,
 }
 
 impl Rollup {
     /// Of windows of a width, kept for ever.
     pub fn new(width: Duration) -> Self {
-        Self { width, keep: None, number: 0, rows_from: i64::MIN, points_from: i64::MIN }
+        let (rows_from, points_from) = (i64::MIN, i64::MIN);
+        let slice_windows = SERIES_ROLLUP_SLICE_WINDOWS;
+        Self { width, keep: None, number: 0, rows_from, points_from, slice_windows }
     }
 
     /// The same, kept for so long.
@@ -63,6 +67,21 @@ impl Rollup {
     /// Its width in microseconds, above zero.
     pub(super) fn micros(&self) -> i64 {
         micros(self.width).max(1)
+    }
+
+    /// The slice that a window is in which begins at a time.
+    pub(super) fn slice_of(&self, start: i64) -> i64 {
+        start.div_euclid(self.micros()).div_euclid(self.slice_windows)
+    }
+
+    /// How long a slice is.
+    pub(super) fn slice_micros(&self) -> i64 {
+        self.micros().saturating_mul(self.slice_windows)
+    }
+
+    /// Whether its slices are shorter than those that there were at first.
+    pub(crate) fn has_short_slices(&self) -> bool {
+        self.slice_windows < SERIES_ROLLUP_SLICE_WINDOWS
     }
 
     /// When the window begins that a time is in; the ends of all time are in none.
@@ -121,7 +140,12 @@ impl Rollup {
         };
         let rows = bound("rows_from", self.rows_from);
         let points = bound("points_from", self.points_from);
-        format!("{{\"number\":{},\"width\":{}{keep}{rows}{points}}}", self.number, self.micros())
+        let slice = match self.slice_windows {
+            SERIES_ROLLUP_SLICE_WINDOWS => String::new(),
+            windows => format!(",\"slice\":{windows}"),
+        };
+        let (number, width) = (self.number, self.micros());
+        format!("{{\"number\":{number},\"width\":{width}{keep}{rows}{points}{slice}}}")
     }
 
     fn from_tape(tape: &Tape<'_>, at: TapeIndex) -> Option<Self> {
@@ -136,6 +160,10 @@ impl Rollup {
             number: number(tape, tape.child(at, "number")?)?,
             rows_from: bound("rows_from")?,
             points_from: bound("points_from")?,
+            slice_windows: match tape.child(at, "slice") {
+                Some(at) => number(tape, at).filter(|windows| *windows > 0)?,
+                None => SERIES_ROLLUP_SLICE_WINDOWS,
+            },
         })
     }
 }
@@ -220,10 +248,15 @@ impl SeriesDefinition {
                 Some(known) if lost.is_none_or(|lost| lost <= rollup.next_start(gone)) => {
                     rollup.number = known.number;
                     rollup.rows_from = lost.unwrap_or(known.rows_from);
+                    rollup.slice_windows = known.slice_windows;
                 }
                 _ => {
                     rollup.number = next;
                     rollup.rows_from = gone;
+                    rollup.slice_windows = match self.value_type {
+                        ValueType::String => SERIES_TEXT_SLICE_WINDOWS,
+                        _ => SERIES_ROLLUP_SLICE_WINDOWS,
+                    };
                     next = next.saturating_add(1);
                 }
             }
@@ -308,6 +341,31 @@ mod tests {
         definition.rollups = vec![Rollup::new(2 * SECOND), Rollup::new(SECOND)];
         definition.number_rollups(Some((&before, Micros(8))), Micros(8));
         assert_eq!((definition.rollups[0].number, definition.rollups[1].number), (8, 9));
+    }
+
+    /// Rows stay where they are of a rollup that was defined before slices of texts were shorter.
+    #[test]
+    fn slices_stay_as_long_as_they_were() {
+        let read = |record: &str| {
+            let text = format!(r#"{{"rollups":[{record}]}}"#);
+            let tape = Tape::parse(text.as_bytes(), crate::json::ParseOptions::default()).unwrap();
+            from_tape(&tape, (None, tape.child(tape.root(), "rollups"))).unwrap().1
+        };
+        let mut texts = SeriesDefinition::new(ValueType::String);
+        texts.rollups = read(r#"{"number":7,"width":1000000}"#);
+        assert!(!texts.rollups[0].has_short_slices());
+        let before = texts.clone();
+        texts.rollups = vec![Rollup::new(SECOND), Rollup::new(2 * SECOND)];
+        texts.number_rollups(Some((&before, Micros(8))), Micros(8));
+        let are_short = [false, true];
+        assert_eq!([0, 1].map(|at| texts.rollups[at].has_short_slices()), are_short);
+        let again: Vec<Rollup> =
+            texts.rollups.iter().flat_map(|rollup| read(&rollup.to_json())).collect();
+        assert_eq!(again, texts.rollups);
+        let mut numbers = SeriesDefinition::new(ValueType::I64);
+        numbers.rollups = vec![Rollup::new(SECOND)];
+        numbers.number_rollups(None, Micros(8));
+        assert!(!numbers.rollups[0].has_short_slices());
     }
 
     #[test]

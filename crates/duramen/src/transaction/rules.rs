@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::series::ready_for;
 use super::{Aim, Transaction};
 use crate::engine::View;
 use crate::engine::catalogue::check_name;
@@ -90,7 +91,7 @@ impl Transaction {
         let is_there = |won: &&SeriesRule| after.iter().any(|rule| rule.glob == won.glob);
         let won = SeriesRule::winner(before, name).filter(is_there);
         let changed = self.engine.now();
-        let view = self.engine.view();
+        let (engine, view) = (Arc::clone(&self.engine), self.engine.view());
         let writer = self.take(TreeId::SERIES)?;
         let found = tags::find(&writer.tree, name, writer.revision)?;
         let before = found.ok_or_else(|| tags::no_series(name))?;
@@ -107,6 +108,7 @@ impl Transaction {
         })?;
         let clock = view.series.clock(before.number, changed);
         definition.number_rollups(Some((&before.definition, clock)), changed);
+        ready_for(&engine, &definition)?;
         writer.put_series(&SeriesInfo { definition, changed, ..before })?;
         Ok(true)
     }

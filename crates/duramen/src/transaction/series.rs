@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{Aim, Transaction};
-use crate::engine::CATALOGUE;
 use crate::engine::catalogue::{self, check_name};
+use crate::engine::{CATALOGUE, Engine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::Feature;
 use crate::series::changes::SeriesChanges;
@@ -65,7 +65,7 @@ impl Transaction {
     }
 
     fn make_series<N: AsRef<str>>(&mut self, series: &[(N, SeriesDefinition)]) -> Result<()> {
-        let now = self.engine.now();
+        let (engine, now) = (Arc::clone(&self.engine), self.engine.now());
         let writer = self.take(TreeId::SERIES)?;
         let first = writer.take_series_numbers(series.len() as u64)?;
         let rules = tags::rules(&writer.tree, writer.revision)?;
@@ -82,6 +82,7 @@ impl Transaction {
                 rule.define(&mut definition, &[]);
             }
             definition.number_rollups(None, now);
+            ready_for(&engine, &definition)?;
             writer.put_series(&SeriesInfo {
                 name,
                 definition,
@@ -97,6 +98,7 @@ impl Transaction {
     pub(crate) fn load_series(&mut self, info: &SeriesInfo) -> Result<()> {
         check_name(&info.name)?;
         info.definition.check()?;
+        ready_for(&self.engine, &info.definition)?;
         self.aim = Aim::Loading;
         // Names are one namespace, whose turn comes first.
         self.catalogue()?;
@@ -138,6 +140,7 @@ impl Transaction {
         let mut definition = definition.clone();
         let clock = self.engine.view().series.clock(before.number, changed);
         definition.number_rollups(Some((&before.definition, clock)), changed);
+        ready_for(&self.engine, &definition)?;
         let info = SeriesInfo { definition, changed, ..before };
         self.aim = Aim::Adding;
         let put = self.take(TreeId::SERIES)?.put_series(&info);
@@ -353,6 +356,14 @@ impl Transaction {
 /// Has the catalogue say nothing of series of which nothing is left.
 fn forget(writer: &Writer, gone: &[TreeId]) -> Result<()> {
     gone.iter().try_for_each(|series| writer.forget_dropped_series(*series))
+}
+
+/// Has the database say that it has what a definition brings.
+pub(super) fn ready_for(engine: &Engine, definition: &SeriesDefinition) -> Result<()> {
+    if definition.rollups.iter().any(Rollup::has_short_slices) {
+        engine.enable(Feature::ShortSlices)?;
+    }
+    Ok(())
 }
 
 fn taken(what: &str, name: &str) -> Error {

@@ -2,7 +2,6 @@
 
 use super::{Aggregate, AggregateOptions, Stream, WindowTable};
 use crate::error::Result;
-use crate::limits::SERIES_ROLLUP_SLICE_WINDOWS;
 use crate::revision::Micros;
 use crate::series::span::TimeSpan;
 use crate::series::tiers::Rollup;
@@ -46,8 +45,7 @@ impl SeriesSnapshot {
                 next = after.or_else(|| time.checked_add(1)).filter(|after| *after > time);
                 continue;
             };
-            let slice = rollup.micros().saturating_mul(SERIES_ROLLUP_SLICE_WINDOWS);
-            let end = start.saturating_add(slice);
+            let end = start.saturating_add(rollup.slice_micros());
             let span = TimeSpan { first: start, last: end.saturating_sub(1) };
             let rows = self.table(span, &options, true)?;
             let points = self.table(span, &options, false)?;

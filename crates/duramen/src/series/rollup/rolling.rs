@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::columns::Column;
 use super::stored::StoredRollup;
 use super::summaries::Summaries;
-use super::{Reach, Row, is_all_behind, slice_of};
+use super::{Reach, Row, is_all_behind};
 use crate::engine::View;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::SERIES_CATCH_UP_POINTS;
@@ -325,7 +325,7 @@ impl<'a> Slices<'a> {
 
     /// Takes the row of a window behind all before.
     fn push(&mut self, start: i64, summary: Summary) -> Result<()> {
-        let slice = |start| slice_of(&self.rollup, start);
+        let slice = |start| self.rollup.slice_of(start);
         if self.rows.first().is_some_and(|first| slice(first.start) != slice(start)) {
             self.flush()?;
         }
@@ -335,7 +335,7 @@ impl<'a> Slices<'a> {
 
     fn flush(&mut self) -> Result<()> {
         let Some(first) = self.rows.first() else { return Ok(()) };
-        let (number, slice) = (self.rollup.number, slice_of(&self.rollup, first.start));
+        let (number, slice) = (self.rollup.number, self.rollup.slice_of(first.start));
         let value_type = self.info.definition.value_type;
         let starts: Vec<i64> = self.rows.iter().map(|row| row.start).collect();
         for column in Column::ALL.into_iter().filter(|column| column.is_of(value_type)) {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::columns::Stretch;
-use super::{Column, Reach, Row, Table, slice_of};
+use super::{Column, Reach, Row, Table};
 use crate::engine::View;
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::{SERIES_READ_POINTS, SERIES_ROLLUP_SLICE_WINDOWS};
+use crate::limits::SERIES_READ_POINTS;
 use crate::memory::Memory;
 use crate::revision::{CommitSequence, Micros};
 use crate::series::aggregate::Aggregate;
@@ -77,7 +77,7 @@ impl StoredRollup {
     /// When the first window of a span in a direction begins that has points of good quality.
     pub(crate) fn outermost(&self, span: TimeSpan, direction: Direction) -> Result<Option<i64>> {
         // From near to far, in steps that grow: whoever finds something soon reads little.
-        let mut reach = self.rollup.micros().saturating_mul(SERIES_ROLLUP_SLICE_WINDOWS);
+        let mut reach = self.rollup.slice_micros();
         let mut left = Some(span);
         while let Some(TimeSpan { first, last }) = left {
             let (near, far) = match direction {
@@ -142,8 +142,8 @@ impl StoredRollup {
         columns: &[Column],
         visit: &mut dyn FnMut(&Table) -> Result<()>,
     ) -> Result<()> {
-        let mut next = Some(slice_of(&self.rollup, span.first));
-        let last = slice_of(&self.rollup, span.last);
+        let mut next = Some(self.rollup.slice_of(span.first));
+        let last = self.rollup.slice_of(span.last);
         while let Some(from) = next {
             let Some(slice) = self.slice_from(from)?.filter(|slice| *slice <= last) else { break };
             visit(&self.table(slice, span, columns)?)?;

@@ -2,13 +2,16 @@
 //! wherever they are by then and whatever lies over them.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::Reopened;
+use crate::tree::cell_key::{self, CellKey};
 use crate::{
-    Aggregate, AggregateOptions, CommitOptions, CommitSequence, Micros, Points, Quality, Series,
-    SeriesDefinition, SeriesStats, ValueType, Windows,
+    Aggregate, AggregateOptions, CommitOptions, CommitSequence, Database, Micros, Points, Quality,
+    Rollup, Series, SeriesDefinition, SeriesStats, SeriesValue, ValueType, Windows,
 };
 
 const SPAN: i64 = 3_000;
@@ -155,4 +158,59 @@ proptest! {
             }
         }
     }
+}
+
+/// They were in memory together: two texts of up to 64 KiB of each of 32,768 windows.
+#[test]
+fn rows_of_texts_are_written_some_hundreds_together() {
+    let db = Database::memory().unwrap();
+    let width = Duration::from_secs(1);
+    let how = CommitOptions::default();
+    let slices = |of: ValueType| {
+        let rollups = vec![Rollup::new(width)];
+        let name = of.to_string();
+        let definition = SeriesDefinition { rollups, ..SeriesDefinition::new(of) };
+        let series = db.create_series(&name, &definition).unwrap();
+        let mut points = Points::new(of);
+        for second in -300_i64..600 {
+            for part in 0..3 {
+                let value = match of {
+                    ValueType::String => SeriesValue::from(format!("{second} {part}")),
+                    _ => SeriesValue::from(second * 3 + part),
+                };
+                let time = Micros(second * 1_000_000 + part);
+                points.push(time, value, Quality::GOOD).unwrap();
+            }
+        }
+        series.append_points(&points, &how).unwrap();
+        db.checkpoint().unwrap();
+        let what = vec![Aggregate::First, Aggregate::Last, Aggregate::Count];
+        let windows = Windows::of_width(Micros(1_000_000)).unwrap();
+        let table = series.aggregate(.., &AggregateOptions::new(what, windows)).unwrap();
+        assert_eq!(table.starts.len(), 900);
+        for (at, second) in (-300_i64..600).enumerate() {
+            let [first, last] = match of {
+                ValueType::String => [0, 2].map(|part| format!("{second} {part}").into()),
+                _ => [0, 2].map(|part| SeriesValue::from(second * 3 + part)),
+            };
+            let row: Vec<_> = table.columns.iter().map(|column| column.get(at)).collect();
+            assert_eq!(row, [Some(first), Some(last), Some(SeriesValue::I64(3))]);
+        }
+        let cells = cell_key::all_rollups(series.info().number);
+        let live = db.engine.view().store.live();
+        let keys = live.scan(&cells).unwrap().map(|cell| cell_key::parse(&cell.unwrap().0));
+        let mut slices: Vec<i64> = keys
+            .map(|key| match key {
+                Some((_, CellKey::Rollup(place, _))) => place.slice,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        slices.sort_unstable();
+        slices.dedup();
+        slices
+    };
+    assert_eq!(slices(ValueType::I64), [-1, 0]);
+    assert_eq!(slices(ValueType::String), [-2, -1, 0, 1, 2]);
+    db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
+    assert!(db.check().unwrap().is_clean());
 }
