@@ -140,10 +140,8 @@ pub(crate) enum Feature {
 
 impl Feature {
     /// All that this version knows.
-    const ALL: u64 = Self::Series as u64
-        | Self::Staging as u64
-        | Self::Kinds as u64
-        | Self::ShortSlices as u64;
+    const ALL: u64 =
+        Self::Series as u64 | Self::Staging as u64 | Self::Kinds as u64 | Self::ShortSlices as u64;
 }
 
 impl Manifest {

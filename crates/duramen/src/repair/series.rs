@@ -115,9 +115,9 @@ impl Repair {
             };
             let what = format!("series {name:?}: all of it: the series was deleted");
             let (first, last) = NO_REVISIONS;
-            let lost = Lost { document: None, path: None, first, last, values: 1, what };
+            let series = Lost { document: None, path: None, first, last, values: 1, what };
             let report = &mut self.report;
-            if may_lack { &mut report.lost } else { &mut report.left_out }.push(lost);
+            if may_lack { &mut report.lost } else { &mut report.left_out }.push(series);
         }
         Ok(())
     }

@@ -130,7 +130,9 @@ impl Meta {
         self.high_waters.iter().for_each(|&next| put_varint(&mut out, next));
         for space in self.kinds.iter().flatten().map(SpaceKinds::all) {
             put_varint(&mut out, space.len() as u64);
-            space.iter().for_each(|kinds| put_varint(&mut out, kinds.bits().into()));
+            for kinds in space {
+                put_varint(&mut out, kinds.bits().into());
+            }
         }
         out
     }

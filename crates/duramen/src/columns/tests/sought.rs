@@ -25,7 +25,7 @@ fn records_are_found_by_keys_as_of_a_revision() {
     records.delete("k007", &how()).unwrap();
     records.put("k008", r#"{"n":-8}"#, &how()).unwrap();
     records.put("late", r#"{"n":300}"#, &how()).unwrap();
-    let keys = ["k009", "late", "k007", "k008", "none", "k008"].map(|key| Key::from(key));
+    let keys = ["k009", "late", "k007", "k008", "none", "k008"].map(Key::from);
     let range = ScanOptions { from: Bound::Excluded("k295".into()), ..ScanOptions::default() };
     let prefix = ScanOptions { prefix: Some("k00".to_owned()), ..ScanOptions::default() };
     for is_on_disk in [false, true] {

@@ -136,17 +136,12 @@ impl ColumnBuilder {
 
     /// The kinds of its states.
     pub(crate) fn kinds(&self) -> ColumnKinds {
-        let mut seen = [false; 1 << u8::BITS];
-        // A column of one kind of state is the common case, and told without a table.
-        match self.tags.split_first() {
-            Some((first, rest)) if rest.iter().all(|tag| tag == first) => {
-                seen[usize::from(*first)] = true;
+        let (mut kinds, mut last) = (ColumnKinds::default(), None);
+        for &tag in &self.tags {
+            // Most are as the one before.
+            if last.replace(tag) != Some(tag) {
+                kinds.insert(tag::form(tag).map_or_else(<_>::default, |of| ColumnKinds::of(&of)));
             }
-            _ => self.tags.iter().for_each(|tag| seen[usize::from(*tag)] = true),
-        }
-        let mut kinds = ColumnKinds::default();
-        for tag in (0..=u8::MAX).filter(|tag| seen[usize::from(*tag)]) {
-            kinds.insert(tag::form(tag).map(|state| ColumnKinds::of(&state)).unwrap_or_default());
         }
         kinds
     }
