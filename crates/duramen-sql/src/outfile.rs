@@ -212,7 +212,7 @@ mod tests {
         // Not every system has one.
         if full.exists() {
             let error = replace_file(full, |out| {
-                let long = out.write_all(&[b'1'; 1 << 20]);
+                let long = out.write_all(&vec![b'1'; 1 << 20]);
                 long.map_err(|error| Error::io("cannot write the answer", error))
             });
             let error = error.unwrap_err();

@@ -82,14 +82,14 @@ fn keys_of(filter: &Expr, kind: KeyKind) -> Option<Vec<Key>> {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
             let literal =
                 if is_key(left) { right } else { Some(left).filter(|_| is_key(right))? };
-            Some(key_of(literal, kind)?.into_iter().collect())
+            key_of(literal, kind)
         }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             Some([keys_of(left, kind)?, keys_of(right, kind)?].concat())
         }
         Expr::InList(list) if !list.negated && is_key(&list.expr) => {
             let keys = list.list.iter().map(|literal| key_of(literal, kind));
-            Some(keys.collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
+            Some(keys.collect::<Option<Vec<_>>>()?.concat())
         }
         _ => None,
     }
@@ -99,8 +99,8 @@ fn is_key(expr: &Expr) -> bool {
     matches!(expr, Expr::Column(Column { name, .. }) if name == crate::change::KEY)
 }
 
-/// The key that a literal is; none within if no record can have it.
-fn key_of(literal: &Expr, kind: KeyKind) -> Option<Option<Key>> {
+/// The key that a literal is, or an empty list if no record can have it.
+fn key_of(literal: &Expr, kind: KeyKind) -> Option<Vec<Key>> {
     let Expr::Literal(value, _) = literal else { return None };
     let key = match (kind, value) {
         (KeyKind::I64, ScalarValue::Int64(Some(number))) => number.to_string(),
@@ -111,7 +111,7 @@ fn key_of(literal: &Expr, kind: KeyKind) -> Option<Option<Key>> {
         ) => text.clone(),
         _ => return None,
     };
-    Some(kind.parse(&key).ok())
+    Some(kind.parse(&key).into_iter().collect())
 }
 
 /// The keys that are left by some filters.
@@ -148,7 +148,7 @@ impl KeyRange {
                     (_, true) => (op.swap()?, left),
                     _ => return None,
                 };
-                let key = key_of(literal, kind)??;
+                let key = key_of(literal, kind)?.pop()?;
                 match op {
                     Operator::Gt => self.begin(Bound::Excluded(key)),
                     Operator::GtEq => self.begin(Bound::Included(key)),
@@ -158,7 +158,8 @@ impl KeyRange {
                 }
             }
             Expr::Between(between) if !between.negated && is_key(&between.expr) => {
-                let (low, high) = (key_of(&between.low, kind)??, key_of(&between.high, kind)??);
+                let low = key_of(&between.low, kind)?.pop()?;
+                let high = key_of(&between.high, kind)?.pop()?;
                 self.begin(Bound::Included(low));
                 self.end(Bound::Included(high));
             }

@@ -28,7 +28,12 @@ impl Random {
 fn key(kind: KeyKind, number: u64) -> Key {
     match kind {
         KeyKind::Text => {
-            Key::Text(format!("{}/{number}", ["a", "b", "\u{e9}"][number as usize % 3]))
+            let beginning = match number % 3 {
+                0 => "a",
+                1 => "b",
+                _ => "\u{e9}",
+            };
+            Key::Text(format!("{beginning}/{number}"))
         }
         KeyKind::I64 => Key::I64(number.cast_signed() - 1_000),
         KeyKind::U64 => Key::U64(number),
