@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use duramen::{Error, ErrorKind, Micros, Result};
 
+use crate::exit::Failure;
 use crate::interruption::Interruption;
 
 /// Whether `path` means standard input.
@@ -49,20 +50,30 @@ pub(crate) struct LongText {
 
 impl LongText {
     /// All of it.
-    pub(crate) fn read(mut self) -> Result<Vec<u8>> {
+    pub(crate) fn read(mut self) -> crate::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.reader.read_to_end(&mut bytes);
         read.map_err(|error| Error::io(format_args!("cannot read {}", self.name), error))?;
+        check_whole()?;
         Ok(bytes)
     }
 }
 
+/// What was read to its end is not all of it if Ctrl-C ended it.
+fn check_whole() -> crate::Result<()> {
+    if Interruption::of_process().is_asked() {
+        return Err(Failure::Interrupted("interrupted: nothing was stored".to_owned()));
+    }
+    Ok(())
+}
+
 /// The text of a file, read as far as it is short.
-pub(crate) fn text(path: &Path) -> Result<Text> {
+pub(crate) fn text(path: &Path) -> crate::Result<Text> {
     let LongText { name, mut reader, bytes } = long_text(path)?;
     let mut begin = Vec::new();
     let read = reader.by_ref().take(SHORT_BYTES_MAX + 1).read_to_end(&mut begin);
     read.map_err(|error| failure(path, error))?;
+    check_whole()?;
     if begin.len() as u64 <= SHORT_BYTES_MAX {
         return Ok(Text::Short(begin));
     }

@@ -118,9 +118,11 @@ impl Write for KeptError<'_> {
 
 /// An error without the place that it was extended by, which is that of a temporary file.
 fn without_place(error: io::Error) -> io::Error {
-    let cause = error.get_ref().and_then(|extended| extended.source());
-    let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>()?.raw_os_error());
-    cause.map_or(error, io::Error::from_raw_os_error)
+    let text = error.to_string();
+    match text.rsplit_once(" at path ") {
+        Some((why, _)) => io::Error::new(error.kind(), why),
+        None => error,
+    }
 }
 
 /// Whether the system calls something so that the process has open.

@@ -8,7 +8,9 @@ use std::ops::Bound;
 
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
-use duramen::{Columns, Filter, FilterValue, Key, KeyKind, RecordPath, Result, ScanOptions};
+use duramen::{
+    Columns, ErrorKind, Filter, FilterValue, Key, KeyKind, RecordPath, Result, ScanOptions,
+};
 
 use crate::column_type::{self, ColumnType, TableColumn, TableColumns};
 
@@ -52,9 +54,11 @@ impl Sought {
             return found(Some(range), "range of keys");
         }
         let fields = filters.iter().filter_map(|filter| field_filter(filter, (rows, table)));
-        match fields.reduce(Filter::and) {
-            Some(fields) => found(rows.named(&fields, most)?, "index"),
-            None => Ok(None),
+        let Some(fields) = fields.reduce(Filter::and) else { return Ok(None) };
+        match rows.named(&fields, most) {
+            // Conditions of SQL may have more levels than filters of the engine.
+            Err(error) if error.kind() == ErrorKind::Invalid => Ok(None),
+            named => found(named?, "index"),
         }
     }
 
@@ -243,8 +247,13 @@ fn field_filter(filter: &Expr, of: (&Columns, &TableColumns)) -> Option<Filter> 
         }
         Expr::InList(list) if !list.negated => {
             let field = Field::of(&list.expr, of)?;
-            let equal = list.list.iter().map(|literal| field.compared(Operator::Eq, literal));
-            equal.collect::<Option<Vec<_>>>()?.into_iter().reduce(Filter::or)
+            let path = field.path.to_string();
+            let bounds = list.list.iter().map(|literal| field.bounds(literal));
+            let bounds = bounds.collect::<Option<Vec<_>>>()?.into_iter();
+            if field.is_exact() {
+                return Some(Filter::any_of(path, bounds.map(|(value, _)| value)));
+            }
+            bounds.map(|(low, high)| Filter::between(&path, low, high)).reduce(Filter::or)
         }
         Expr::Like(like) => {
             let field = Field::of(&like.expr, of)?;
@@ -269,35 +278,43 @@ impl<'t> Field<'t> {
         Some(Self { path: rows.record_path(column.path)?, kind: &column.kind })
     }
 
-    /// The comparison with a literal. Of numbers with a fraction the nearest float is compared: so
-    /// what is sought reaches to the next ones.
-    fn compared(&self, op: Operator, literal: &Expr) -> Option<Filter> {
+    /// Whether what is equal in SQL is so in the engine. Of numbers with a fraction the nearest
+    /// floats are compared.
+    fn is_exact(&self) -> bool {
+        !matches!(self.kind, ColumnType::Float)
+    }
+
+    /// Between which values all are that are equal to a literal.
+    fn bounds(&self, literal: &Expr) -> Option<(FilterValue, FilterValue)> {
         let Expr::Literal(value, _) = literal else { return None };
-        let path = self.path.to_string();
-        let (low, high): (FilterValue, FilterValue) = match (self.kind, value) {
+        match (self.kind, value) {
             (ColumnType::Int, ScalarValue::Int64(Some(number))) => {
-                ((*number).into(), (*number).into())
+                Some(((*number).into(), (*number).into()))
             }
             (
                 ColumnType::Text,
                 ScalarValue::Utf8View(Some(text)) | ScalarValue::Utf8(Some(text)),
-            ) => (text.as_str().into(), text.as_str().into()),
+            ) => Some((text.as_str().into(), text.as_str().into())),
             (ColumnType::Float, ScalarValue::Float64(Some(number))) => {
-                let (low, high) = (number.next_down(), number.next_up());
-                if !low.is_finite() || !high.is_finite() {
-                    return None;
-                }
-                (FilterValue::json(format!("{low:?}")), FilterValue::json(format!("{high:?}")))
+                let ends = [number.next_down(), number.next_up()];
+                let is_finite = ends.iter().all(|end| end.is_finite());
+                let [low, high] = ends.map(|end| FilterValue::json(format!("{end:?}")));
+                is_finite.then_some((low, high))
             }
-            _ => return None,
-        };
-        let is_exact = !matches!(self.kind, ColumnType::Float);
+            _ => None,
+        }
+    }
+
+    /// The comparison with a literal.
+    fn compared(&self, op: Operator, literal: &Expr) -> Option<Filter> {
+        let (low, high) = self.bounds(literal)?;
+        let path = self.path.to_string();
         Some(match op {
-            Operator::Eq if is_exact => Filter::eq(path, low),
+            Operator::Eq if self.is_exact() => Filter::eq(path, low),
             Operator::Eq => Filter::between(path, low, high),
-            Operator::Lt if is_exact => Filter::lt(path, high),
+            Operator::Lt if self.is_exact() => Filter::lt(path, high),
             Operator::Lt | Operator::LtEq => Filter::le(path, high),
-            Operator::Gt if is_exact => Filter::gt(path, low),
+            Operator::Gt if self.is_exact() => Filter::gt(path, low),
             Operator::Gt | Operator::GtEq => Filter::ge(path, low),
             _ => return None,
         })

@@ -233,15 +233,12 @@ impl Import {
         let bar = progress::bar("importing", source.total());
         bar.set_position(source.position());
         let ended = loop {
-            let item = match first.take() {
-                Some(first) => Some(first),
-                None => source.next()?,
-            };
+            let item = first.take().map_or_else(|| source.next(), |first| Ok(Some(first)));
             // Ctrl-C also ends the program at the other end of a pipe: what came last may be cut.
             if interruption.is_asked() {
                 break Ended::ByInterruption;
             }
-            let Some(item) = item else { break Ended::AtTheEnd };
+            let Some(item) = item? else { break Ended::AtTheEnd };
             item.give(|item| loader.load(item, self.commit()))?;
             source.count();
             bar.set_position(source.position());

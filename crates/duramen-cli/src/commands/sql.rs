@@ -11,7 +11,7 @@ use duramen_sql::{Answer, CopyProgress, Format, Parameter, SessionOptions, SqlTe
 use indicatif::ProgressBar;
 use serde_json::Value;
 
-use self::command::{Command, Part, Timing};
+use self::command::{Command, Timing};
 use self::prompt::Prompt;
 use crate::arguments::{WriteDatabase, value};
 use crate::commands::series::plot::picture::{self, Shown};
@@ -150,7 +150,7 @@ impl Sql {
     fn run_script(&self, script: &str, session: &Session, output: &mut Output) -> Result<Success> {
         let mut timing = Timing::default();
         let parts = command::parts(script);
-        for Part(text) in &parts {
+        for text in &parts {
             let answered = match Command::of(text.text) {
                 None => self.answer_in((*text, &timing), session, output),
                 Some(Ok(Command::Query(query))) => {

@@ -6,24 +6,9 @@ use datafusion::arrow::util::pretty::pretty_format_batches;
 use duramen::{CommitOptions, Database, IndexDefinition, Key, KeyKind};
 use duramen_sql::{Session, SessionOptions};
 
+use crate::differential::Random;
+
 const QUERIES: usize = 200;
-
-/// The generator `SplitMix64`.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-
-    fn of<'a>(&mut self, words: &[&'a str]) -> &'a str {
-        words[usize::try_from(self.below(words.len() as u64)).unwrap()]
-    }
-}
 
 fn key(kind: KeyKind, number: u64) -> Key {
     match kind {
@@ -210,4 +195,22 @@ fn first_and_last_keys_are_those_of_all_in_order() {
         }
         assert!(sought > QUERIES / 16, "{kind:?}: {sought}");
     }
+}
+
+/// A filter of the engine has 64 levels, and more were once an error.
+#[test]
+fn conditions_of_more_levels_than_filters_have_are_answered() {
+    let session = Session::new(database(KeyKind::I64), SessionOptions::default());
+    let nested = |of: &str| {
+        (0..20).fold(of.to_owned(), |which, level| {
+            format!("(({which}) AND \"a b\" < 1{level:03}) OR s = 'ab {level}'")
+        })
+    };
+    // As many brackets are too many for one text, and not for what it is made of.
+    let from = format!("(SELECT *, {} AS deep FROM t) AS t", nested("n = 40"));
+    let which = nested("deep");
+    let found = answer(&session, &format!("SELECT * FROM {from} WHERE {which}"));
+    let all = format!("SELECT * FROM {from} WHERE coalesce({which}, random() > 2)");
+    assert_eq!(found, answer(&session, &all));
+    assert!(found.len() > 50, "{}", found.len());
 }

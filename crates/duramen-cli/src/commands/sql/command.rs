@@ -35,10 +35,6 @@ pub(super) enum Command {
 #[derive(Debug, Default)]
 pub(super) struct Timing(bool);
 
-/// A statement or a command of a script.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part<'t>(pub(super) SqlText<'t>);
-
 impl Command {
     /// The command that a text is; none if it is SQL.
     pub(super) fn of(text: &str) -> Option<Result<Self>> {
@@ -109,7 +105,7 @@ pub(super) fn is_whole(text: &str) -> bool {
 }
 
 /// The statements and commands of a script. A command is a line of its own, between statements.
-pub(super) fn parts(script: &str) -> Vec<Part<'_>> {
+pub(super) fn parts(script: &str) -> Vec<SqlText<'_>> {
     let mut parts = Vec::new();
     // Where the statements begin that come next.
     let (mut begin, mut first_line) = (0, 1);
@@ -119,7 +115,7 @@ pub(super) fn parts(script: &str) -> Vec<Part<'_>> {
         end += line.len();
         if Command::of(line).is_some() && is_whole(&script[begin..from]) {
             parts.extend(statements(&script[begin..from], first_line));
-            parts.push(Part(SqlText { text: line.trim(), line: number, column: 1 }));
+            parts.push(SqlText { text: line.trim(), line: number, column: 1 });
             (begin, first_line) = (end, number + 1);
         }
     }
@@ -127,9 +123,9 @@ pub(super) fn parts(script: &str) -> Vec<Part<'_>> {
     parts
 }
 
-fn statements(text: &str, first_line: u64) -> impl Iterator<Item = Part<'_>> {
+fn statements(text: &str, first_line: u64) -> impl Iterator<Item = SqlText<'_>> {
     let found = duramen_sql::statements(text).into_iter();
-    found.map(move |found| Part(SqlText { line: found.text.line + first_line - 1, ..found.text }))
+    found.map(move |found| SqlText { line: found.text.line + first_line - 1, ..found.text })
 }
 
 #[cfg(test)]
@@ -169,7 +165,7 @@ mod tests {
     fn commands_in_scripts_are_lines_between_statements() {
         let script =
             "\\d\nSELECT 1; SELECT '\n\\d\n';\n\\timing on\n\nSELECT\nexit\n;\nquit\nSELECT 2";
-        let parts: Vec<_> = parts(script).iter().map(|part| (part.0.line, part.0.text)).collect();
+        let parts: Vec<_> = parts(script).iter().map(|part| (part.line, part.text)).collect();
         let expected = [
             (1, "\\d"),
             (2, "SELECT 1"),
