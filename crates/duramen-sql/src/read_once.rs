@@ -149,7 +149,11 @@ mod tests {
         assert_eq!(outcome(two).unwrap(), 4);
         let outer = "SELECT 1 FROM r a LEFT JOIN r b ON a.n + b.n < 3";
         assert_eq!(outcome(outer).unwrap(), 200);
-        let four = "SELECT 1 FROM r a, r b, r c, r d WHERE a.n + b.n + c.n + d.n = 4";
-        assert_eq!(outcome(four), Err(ErrorKind::Full));
+        // The smaller side is kept, and the other one is not.
+        let three = "SELECT 1 FROM r a, r b, r c WHERE a.n + b.n + c.n = 4";
+        assert_eq!(outcome(three).unwrap(), 3);
+        let cube = "(SELECT a.n + b.n + c.n AS n FROM r a, r b, r c)";
+        let large = format!("SELECT 1 FROM {cube} x JOIN {cube} y ON x.n + y.n < 9");
+        assert_eq!(outcome(&large), Err(ErrorKind::Full));
     }
 }

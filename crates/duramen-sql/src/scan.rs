@@ -5,24 +5,28 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
-use duramen::{ColumnRows, Columns, Error, ErrorKind, ScanOptions};
+use duramen::{ColumnRows, Columns, Error, ErrorKind, Query, ScanOptions};
 
-use crate::column_type::TableColumn;
+use crate::column_type::{TableColumn, TableColumns};
 use crate::failure;
-use crate::first_keys::Asked;
+use crate::first_rows::Asked;
+use crate::joined::Joined;
 use crate::portion::{Most, portions};
 use crate::session::portion_most;
 use crate::sought::{self, KeyRange, Sought};
@@ -39,10 +43,12 @@ pub(crate) struct TableScan {
     /// For each thread its parts.
     parts: Vec<Vec<usize>>,
     limit: Option<usize>,
+    /// What a join has for the rows to be sought by.
+    joined: Option<Arc<Joined>>,
     /// What names the rows, if they are not all.
     sought: Option<&'static str>,
-    /// The range of keys that they are filtered by.
-    range: KeyRange,
+    /// What they will be filtered by.
+    filters: Vec<Expr>,
     /// What errors call the table.
     name: Arc<str>,
     properties: Arc<PlanProperties>,
@@ -58,34 +64,72 @@ impl TableScan {
     ) -> Self {
         let properties = properties(schema, 1);
         let (metrics, name) = (ExecutionPlanMetricsSet::new(), name.into());
-        let (columns, parts, range) = (columns.into(), vec![parts], <_>::default());
-        Self { rows, columns, parts, limit, sought: None, range, name, properties, metrics }
+        let (columns, parts, filters) = (columns.into(), vec![parts], Vec::new());
+        let (joined, sought) = (None, None);
+        Self { rows, columns, parts, limit, joined, sought, filters, name, properties, metrics }
     }
 
-    /// The rows will be filtered by a range of keys.
-    pub(crate) fn in_range(mut self, range: KeyRange) -> Self {
-        self.range = range;
+    /// The rows will be filtered by these, which have not told which are sought.
+    pub(crate) fn filtered(mut self, filters: &[Expr]) -> Self {
+        self.filters = filters.to_vec();
         self
     }
 
-    /// Reads only the rows of the first keys, if a column has these, and no other condition is met
-    /// by the rows than that their keys are in the range.
-    pub(crate) fn of_first_keys(&self, asked: Asked, column: usize) -> Result<Option<Self>> {
-        let is_key = matches!(self.columns.get(column), Some(TableColumn::Key(_)));
+    /// Reads only the first rows of an order, if keys or an index have it, and the rows have to
+    /// meet no other condition than these can tell.
+    pub(crate) fn of_first(&self, asked: &Asked) -> Result<Option<Self>> {
         let is_simple = self.sought.is_none() && self.limit.is_none();
-        let is_little = asked.wanted <= sought::most(&self.rows);
-        if !is_key || !is_simple || !is_little || asked.conditions != self.range.conditions {
+        if !is_simple || asked.wanted > sought::most(&self.rows) {
             return Ok(None);
         }
-        let (limit, reverse) = (Some(asked.wanted as u64), asked.is_reverse);
-        let range = ScanOptions { limit, reverse, ..self.range.keys.clone() };
-        let rows = self.rows.with_first_keys(&range).map_err(failure::external)?;
-        let Some(rows) = rows else { return Ok(None) };
+        let found = match asked.columns.first() {
+            Some((Some(column), by)) if self.is_key(*column) => {
+                self.first_keys(asked, by.descending)?.map(|rows| (rows, "first keys"))
+            }
+            _ => self.first_in_order(asked)?.map(|rows| (rows, "order of an index")),
+        };
+        let Some((rows, by)) = found else { return Ok(None) };
         let parts = (0..rows.parts()).collect();
         let of = (rows, self.columns.to_vec(), &*self.name);
         let mut scan = Self::new(of, self.schema(), parts, None).over(self.parts.len());
-        scan.sought = Some("first keys");
+        scan.sought = Some(by);
         Ok(Some(scan))
+    }
+
+    fn is_key(&self, column: usize) -> bool {
+        matches!(self.columns.get(column), Some(TableColumn::Key(_)))
+    }
+
+    /// The rows of the first keys: no two have one, so that what is ordered by next decides
+    /// nothing.
+    fn first_keys(&self, asked: &Asked, reverse: bool) -> Result<Option<Columns>> {
+        let range = KeyRange::of(&self.filters, &self.rows);
+        if range.conditions != asked.conditions {
+            return Ok(None);
+        }
+        let range = ScanOptions { limit: Some(asked.wanted as u64), reverse, ..range.keys };
+        self.rows.with_first_keys(&range).map_err(failure::external)
+    }
+
+    fn first_in_order(&self, asked: &Asked) -> Result<Option<Columns>> {
+        let mut query = Query::new().limit(asked.wanted as u64);
+        for (column, by) in &asked.columns {
+            let column = column.and_then(|column| self.columns.get(column));
+            let Some(TableColumn::Value(column)) = column else { return Ok(None) };
+            let Some(order) = sought::order(column, *by, &self.rows) else { return Ok(None) };
+            query = query.order_by(order);
+        }
+        let table = TableColumns { columns: self.columns.to_vec(), schema: self.schema() };
+        let exact = sought::exact(&self.filters, (&self.rows, &table));
+        if exact.len() != asked.conditions {
+            return Ok(None);
+        }
+        let query = exact.into_iter().fold(query, Query::filter);
+        match self.rows.with_first_of(&query) {
+            // Conditions of SQL may have more levels than filters of the engine.
+            Err(error) if error.kind() == ErrorKind::Invalid => Ok(None),
+            found => found.map_err(failure::external),
+        }
     }
 
     /// Reads only the rows that are sought.
@@ -95,17 +139,49 @@ impl TableScan {
         self
     }
 
+    /// By how many values of a column rows may be sought that a join has; none if they are not
+    /// found by it.
+    pub(crate) fn most_joined(&self, column: usize) -> Result<Option<usize>> {
+        if self.sought.is_some() || self.limit.is_some() || self.joined.is_some() {
+            return Ok(None);
+        }
+        let is_found = match self.columns.get(column) {
+            Some(TableColumn::Key(_)) => true,
+            Some(TableColumn::Value(column)) => match self.rows.record_path(column.path) {
+                Some(path) => self.rows.is_indexed(&path).map_err(failure::external)?,
+                None => false,
+            },
+            _ => false,
+        };
+        Ok(is_found.then(|| sought::most(&self.rows)))
+    }
+
+    /// Reads only the rows that are joined, if these are few.
+    pub(crate) fn of_joined(&self, joined: Joined) -> Self {
+        let of = (self.rows.clone(), self.columns.to_vec(), &*self.name);
+        let mut scan = Self::new(of, self.schema(), Vec::new(), None);
+        scan.parts.clone_from(&self.parts);
+        scan.properties = Arc::clone(&self.properties);
+        scan.joined = Some(Arc::new(joined));
+        scan
+    }
+
     /// Shares the parts among threads; neighbours stay together.
     pub(crate) fn over(mut self, threads: usize) -> Self {
-        let parts = self.parts.concat();
-        let each = parts.len().div_ceil(threads.max(1)).max(1);
-        self.parts = parts.chunks(each).map(<[usize]>::to_vec).collect();
-        if self.parts.is_empty() {
-            self.parts.push(Vec::new());
-        }
+        self.parts = shares(&self.parts.concat(), threads);
         self.properties = properties(self.schema(), self.parts.len());
         self
     }
+}
+
+/// Parts for each of some threads, one of which there is at least.
+fn shares(parts: &[usize], threads: usize) -> Vec<Vec<usize>> {
+    let each = parts.len().div_ceil(threads.max(1)).max(1);
+    let mut shares: Vec<_> = parts.chunks(each).map(<[usize]>::to_vec).collect();
+    if shares.is_empty() {
+        shares.push(Vec::new());
+    }
+    shares
 }
 
 fn properties(schema: SchemaRef, threads: usize) -> Arc<PlanProperties> {
@@ -128,6 +204,8 @@ struct Reading {
     rest: ColumnRows,
     /// Of what was read last.
     portions: std::vec::IntoIter<RecordBatch>,
+    /// What may say that fewer rows are read, and the share of this thread among so many.
+    joined: Option<(Arc<Joined>, usize, usize)>,
     left: usize,
     output: BaselineMetrics,
     bytes_read: Count,
@@ -142,6 +220,12 @@ impl Reading {
                 self.left -= batch.num_rows();
                 self.output.record_output(batch.num_rows());
                 return Some(Ok(batch));
+            }
+            if let Some((joined, share, threads)) = self.joined.take()
+                && let Err(error) = self.seek(&joined, share, threads)
+            {
+                self.left = 0;
+                return Some(Err(error));
             }
             if self.rest.is_empty() {
                 let part = self.parts.next()?;
@@ -165,6 +249,19 @@ impl Reading {
             }
         }
         None
+    }
+
+    /// Reads a share of the rows that are joined, if these are sought.
+    fn seek(&mut self, joined: &Joined, share: usize, threads: usize) -> Result<()> {
+        let columns = self.columns.to_vec();
+        let table = TableColumns { columns, schema: Arc::clone(&self.schema) };
+        if let Some(rows) = joined.rows((&self.rows, &table))? {
+            let parts: Vec<_> = (0..rows.parts()).collect();
+            let parts = shares(&parts, threads).get(share).cloned();
+            self.parts = parts.unwrap_or_default().into_iter();
+            self.rows = rows.counting();
+        }
+        Ok(())
     }
 
     fn read(&mut self) -> Result<RecordBatch> {
@@ -222,6 +319,22 @@ impl ExecutionPlan for TableScan {
         Some(self.metrics.clone_inner())
     }
 
+    /// How many rows there are about, for the planner of joins: some may have been deleted, and
+    /// filters are not counted.
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let parts = self.parts.iter().enumerate();
+        let wanted = parts.filter(|(index, _)| args.partition().is_none_or(|of| of == *index));
+        let rows = wanted.flat_map(|(_, parts)| parts).map(|part| self.rows.rows_max(*part));
+        let rows = rows.sum::<usize>().min(self.limit.unwrap_or(usize::MAX));
+        let mut statistics = Statistics::new_unknown(&self.schema());
+        statistics.num_rows = Precision::Inexact(rows);
+        Ok(Arc::new(statistics))
+    }
+
     fn execute(
         &self,
         partition: usize,
@@ -236,6 +349,7 @@ impl ExecutionPlan for TableScan {
             parts: parts.into_iter(),
             rest: ColumnRows::default(),
             portions: Vec::new().into_iter(),
+            joined: self.joined.clone().map(|joined| (joined, partition, self.parts.len())),
             left: self.limit.unwrap_or(usize::MAX),
             output: BaselineMetrics::new(&self.metrics, partition),
             bytes_read: MetricBuilder::new(&self.metrics).counter("bytes_read", partition),
@@ -258,6 +372,9 @@ impl DisplayAs for TableScan {
         match self.sought {
             Some(by) => write!(f, ", sought by {by}, row_groups={read}")?,
             None => write!(f, ", row_groups={read}, pruned={}", self.rows.parts() - read)?,
+        }
+        if let Some(joined) = &self.joined {
+            write!(f, ", {joined}")?;
         }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),

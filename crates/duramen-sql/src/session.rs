@@ -40,10 +40,10 @@ use crate::spill::{SessionFiles, SpillFolder};
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
-    arithmetic, array_agg, as_of_join, casts, depth, failure, fast, first_keys, function, growth,
-    guards, headings, in_lists, information, intervals, json_function, json_marks, modifiers,
-    moment, projections, read_once, repairs, rounding, sorted, standard, statement, subqueries,
-    unions, unnest, version, windows, zeros, zones,
+    arithmetic, array_agg, as_of_join, casts, constants, depth, failure, fast, first_rows,
+    function, growth, guards, headings, in_lists, information, intervals, join_conditions, joined,
+    json_function, json_marks, modifiers, moment, projections, read_once, repairs, rounding,
+    sorted, standard, statement, subqueries, unions, unnest, version, windows, zeros, zones,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -470,6 +470,7 @@ fn context_in(
         .with_optimizer_rules(fast::with_rule())
         .with_query_planner(Arc::new(as_of_join::Planner))
         .with_physical_optimizer_rules(physical_rules())
+        .with_physical_optimizer_rule(Arc::new(joined::Rule))
         .with_physical_optimizer_rule(Arc::new(read_once::Rule))
         .with_physical_optimizer_rule(Arc::new(growth::Rule))
         .with_physical_optimizer_rule(Arc::new(sorted::Rule))
@@ -491,6 +492,7 @@ fn context_in(
     zeros::register(&context);
     in_lists::register(&context);
     guards::register(&context);
+    join_conditions::register(&context);
     unnest::register(&context);
     json_function::register(&context);
     json_marks::register(&context);
@@ -509,7 +511,8 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
         *rule = Arc::new(projections::Rule);
     }
     rules.insert(0, Arc::new(unions::Rule));
-    rules.insert(0, Arc::new(first_keys::Rule));
+    rules.insert(0, Arc::new(first_rows::Rule));
+    rules.insert(0, Arc::new(constants::Rule));
     rules
 }
 

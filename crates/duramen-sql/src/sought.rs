@@ -6,10 +6,11 @@
 
 use std::ops::Bound;
 
+use datafusion::arrow::compute::SortOptions;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
 use duramen::{
-    Columns, ErrorKind, Filter, FilterValue, Key, KeyKind, RecordPath, Result, ScanOptions,
+    Columns, ErrorKind, Filter, FilterValue, Key, KeyKind, Order, RecordPath, Result, ScanOptions,
 };
 
 use crate::column_type::{self, ColumnType, TableColumn, TableColumns};
@@ -53,8 +54,9 @@ impl Sought {
         {
             return found(Some(range), "range of keys");
         }
-        let fields = filters.iter().filter_map(|filter| field_filter(filter, (rows, table)));
-        let Some(fields) = fields.reduce(Filter::and) else { return Ok(None) };
+        let fields = filters.iter().filter_map(|filter| FieldFilter::of(filter, (rows, table)));
+        let fields = fields.map(|of| of.filter).reduce(Filter::and);
+        let Some(fields) = fields else { return Ok(None) };
         match rows.named(&fields, most) {
             // Conditions of SQL may have more levels than filters of the engine.
             Err(error) if error.kind() == ErrorKind::Invalid => Ok(None),
@@ -67,7 +69,7 @@ impl Sought {
         let Some(kind) = rows.key_kind() else { return false };
         keys_of(filter, kind).is_some()
             || !KeyRange::of(std::slice::from_ref(filter), rows).is_all()
-            || field_filter(filter, (rows, table)).is_some()
+            || FieldFilter::of(filter, (rows, table)).is_some()
     }
 }
 
@@ -221,47 +223,85 @@ fn beginning(like: &Like) -> Option<(&str, &str)> {
     pattern.split_at_checked(end).filter(|(beginning, _)| !beginning.is_empty())
 }
 
+/// Those of some filters that queries of records have too, and neither more nor less of.
+pub(crate) fn exact(filters: &[Expr], of: (&Columns, &TableColumns)) -> Vec<Filter> {
+    let exact = |filter| FieldFilter::of(filter, of).filter(|of| of.is_exact);
+    filters.iter().filter_map(exact).map(|of| of.filter).collect()
+}
+
+/// An order by a column, as queries of records have it; none if they order its values otherwise.
+pub(crate) fn order(
+    column: &column_type::Column,
+    by: SortOptions,
+    rows: &Columns,
+) -> Option<Order> {
+    let path = match column.kind {
+        ColumnType::Bool | ColumnType::Int | ColumnType::Float | ColumnType::Text => {
+            rows.record_path(column.path)?.to_string()
+        }
+        ColumnType::Json | ColumnType::Struct(_) | ColumnType::List(_) => return None,
+    };
+    let order = if by.descending { Order::desc(path) } else { Order::asc(path) };
+    Some(if by.nulls_first { order.nulls_first() } else { order.nulls_last() })
+}
+
 /// What a filter says of fields, as queries of records have it: true wherever the filter is.
-fn field_filter(filter: &Expr, of: (&Columns, &TableColumns)) -> Option<Filter> {
-    match filter {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-            Some(field_filter(left, of)?.or(field_filter(right, of)?))
-        }
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-            match (field_filter(left, of), field_filter(right, of)) {
-                (Some(left), Some(right)) => Some(left.and(right)),
-                (one, other) => one.or(other),
+struct FieldFilter {
+    filter: Filter,
+    /// Whether it is true nowhere else.
+    is_exact: bool,
+}
+
+impl FieldFilter {
+    fn of(filter: &Expr, of: (&Columns, &TableColumns)) -> Option<Self> {
+        let all = |filter, is_exact| Some(Self { filter, is_exact });
+        match filter {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+                let (left, right) = (Self::of(left, of)?, Self::of(right, of)?);
+                all(left.filter.or(right.filter), left.is_exact && right.is_exact)
             }
-        }
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let (field, op, literal) = match Field::of(left, of) {
-                Some(field) => (field, *op, right),
-                None => (Field::of(right, of)?, op.swap()?, left),
-            };
-            field.compared(op, literal)
-        }
-        Expr::Between(between) if !between.negated => {
-            let field = Field::of(&between.expr, of)?;
-            let low = field.compared(Operator::GtEq, &between.low)?;
-            Some(low.and(field.compared(Operator::LtEq, &between.high)?))
-        }
-        Expr::InList(list) if !list.negated => {
-            let field = Field::of(&list.expr, of)?;
-            let path = field.path.to_string();
-            let bounds = list.list.iter().map(|literal| field.bounds(literal));
-            let bounds = bounds.collect::<Option<Vec<_>>>()?.into_iter();
-            if field.is_exact() {
-                return Some(Filter::any_of(path, bounds.map(|(value, _)| value)));
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+                match (Self::of(left, of), Self::of(right, of)) {
+                    (Some(left), Some(right)) => {
+                        all(left.filter.and(right.filter), left.is_exact && right.is_exact)
+                    }
+                    (one, other) => all(one.or(other)?.filter, false),
+                }
             }
-            bounds.map(|(low, high)| Filter::between(&path, low, high)).reduce(Filter::or)
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let (field, op, literal) = match Field::of(left, of) {
+                    Some(field) => (field, *op, right),
+                    None => (Field::of(right, of)?, op.swap()?, left),
+                };
+                all(field.compared(op, literal)?, field.is_exact())
+            }
+            Expr::Between(between) if !between.negated => {
+                let field = Field::of(&between.expr, of)?;
+                let low = field.compared(Operator::GtEq, &between.low)?;
+                let high = field.compared(Operator::LtEq, &between.high)?;
+                all(low.and(high), field.is_exact())
+            }
+            Expr::InList(list) if !list.negated => {
+                let field = Field::of(&list.expr, of)?;
+                let path = field.path.to_string();
+                let bounds = list.list.iter().map(|literal| field.bounds(literal));
+                let bounds = bounds.collect::<Option<Vec<_>>>()?.into_iter();
+                if field.is_exact() {
+                    return all(Filter::any_of(path, bounds.map(|(value, _)| value)), true);
+                }
+                let near = bounds.map(|(low, high)| Filter::between(&path, low, high));
+                all(near.reduce(Filter::or)?, false)
+            }
+            Expr::Like(like) => {
+                let field = Field::of(&like.expr, of)?;
+                let is_text = matches!(field.kind, ColumnType::Text);
+                let (beginning, rest) = beginning(like).filter(|_| is_text)?;
+                all(Filter::prefix(field.path.to_string(), beginning), rest == "%")
+            }
+            Expr::Column(_) => all(Field::of(filter, of)?.is(true)?, true),
+            Expr::Not(inner) => all(Field::of(inner, of)?.is(false)?, true),
+            _ => None,
         }
-        Expr::Like(like) => {
-            let field = Field::of(&like.expr, of)?;
-            let is_text = matches!(field.kind, ColumnType::Text);
-            let (beginning, _) = beginning(like).filter(|_| is_text)?;
-            Some(Filter::prefix(field.path.to_string(), beginning))
-        }
-        _ => None,
     }
 }
 
@@ -282,6 +322,12 @@ impl<'t> Field<'t> {
     /// floats are compared.
     fn is_exact(&self) -> bool {
         !matches!(self.kind, ColumnType::Float)
+    }
+
+    /// Whether it has a truth value; none if it has other values.
+    fn is(&self, value: bool) -> Option<Filter> {
+        let is_truth = matches!(self.kind, ColumnType::Bool);
+        is_truth.then(|| Filter::eq(self.path.to_string(), value))
     }
 
     /// Between which values all are that are equal to a literal.

@@ -20,7 +20,7 @@ use crate::failure;
 use crate::pruning::Bounds;
 use crate::scan::TableScan;
 use crate::session;
-use crate::sought::{KeyRange, Sought};
+use crate::sought::Sought;
 use crate::system_time::TableName;
 
 /// Parts from which on they are shared among threads: to wake one takes as long as a few parts.
@@ -261,7 +261,7 @@ impl TableProvider for Table {
         let mut scan = TableScan::new((rows, columns, name), schema, parts, limit);
         match sought {
             Some(sought) => scan = scan.of_sought(sought),
-            None => scan = scan.in_range(KeyRange::of(filters, &self.rows)),
+            None => scan = scan.filtered(filters),
         }
         Ok(Arc::new(scan.over(state.config().target_partitions())))
     }

@@ -238,6 +238,14 @@ impl Columns {
         self.parts.len()
     }
 
+    /// How many rows of a part there may be, of which some may have been deleted; of versions, how
+    /// many records have them. Nothing is read for it.
+    pub fn rows_max(&self, part: usize) -> usize {
+        let ranges = self.parts.get(part).map_or(&[][..], Vec::as_slice);
+        let rows = ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+        usize::try_from(rows).unwrap_or(usize::MAX)
+    }
+
     /// The rows of a part that are there.
     pub fn rows(&self, part: usize) -> Result<ColumnRows> {
         let ranges = self.parts.get(part).map_or(&[][..], Vec::as_slice);

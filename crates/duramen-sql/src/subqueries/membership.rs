@@ -38,7 +38,7 @@ impl AnalyzerRule for Rule {
                         without_match(of, filter.input.schema())
                     }
                     Expr::InSubquery(_) => Ok(condition),
-                    condition => condition_of(condition),
+                    condition => condition_of(condition, filter.input.schema()),
                 });
                 let all = conjunction(conditions.collect::<Result<Vec<_>>>()?);
                 let filter = Filter::try_new(all.unwrap_or_else(|| lit(true)), filter.input)?;
@@ -48,7 +48,7 @@ impl AnalyzerRule for Rule {
                 let names = NamePreserver::new_for_projection();
                 let columns = list.expr.into_iter().map(|expr| {
                     let name = names.save(&expr);
-                    Ok(name.restore(known(expr)?))
+                    Ok(name.restore(known(expr, list.input.schema())?))
                 });
                 let columns = columns.collect::<Result<Vec<_>>>()?;
                 let list = Projection::try_new(columns, list.input)?;
@@ -84,12 +84,16 @@ fn without_match(of: InSubquery, schema: &DFSchema) -> Result<Expr> {
     let InSubquery { expr, subquery, .. } = of;
     let sought = looking_in(*expr, schema)?;
     let found = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0)));
-    let may_be = sought.eq(found).is_not_false();
-    let matches = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).filter(may_be)?;
+    with_match(sought.eq(found).is_not_false(), &subquery, true)
+}
+
+/// Whether a subquery has a row of which something is true, or has none.
+fn with_match(condition: Expr, subquery: &Subquery, negated: bool) -> Result<Expr> {
+    let matches = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).filter(condition)?;
     let plan = Arc::new(matches.build()?);
     let outer_ref_columns = plan.all_out_ref_exprs();
     let subquery = Subquery { outer_ref_columns, ..subquery.with_plan(plan) };
-    Ok(Expr::Exists(Exists { subquery, negated: true }))
+    Ok(Expr::Exists(Exists { subquery, negated }))
 }
 
 fn has_subquery(expr: &Expr) -> bool {
@@ -97,28 +101,31 @@ fn has_subquery(expr: &Expr) -> bool {
 }
 
 /// A part of a filter, where unknown is as good as false.
-fn condition_of(expr: Expr) -> Result<Expr> {
+fn condition_of(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
-            let (left, right) = (condition_of(*left)?, condition_of(*right)?);
+            let (left, right) = (condition_of(*left, schema)?, condition_of(*right, schema)?);
             Ok(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
         }
         Expr::InSubquery(InSubquery { negated: false, .. }) => Ok(expr),
-        expr => known(expr),
+        expr => known(expr, schema),
     }
 }
 
 /// An expression each subquery of which is unknown where it should be.
-fn known(expr: Expr) -> Result<Expr> {
+fn known(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let known = expr.transform_down(|expr| match expr {
-        Expr::InSubquery(of) => Ok(Transformed::new(unknown(of)?, true, TreeNodeRecursion::Jump)),
+        Expr::InSubquery(of) => {
+            Ok(Transformed::new(unknown(of, schema)?, true, TreeNodeRecursion::Jump))
+        }
         expr => Ok(Transformed::no(expr)),
     })?;
     Ok(known.data)
 }
 
 /// `x IN s OR ((x IS NULL AND EXISTS s OR EXISTS (s WHERE it IS NULL)) AND NULL)`, or its opposite.
-fn unknown(of: InSubquery) -> Result<Expr> {
+fn unknown(of: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let is_of_matches = is_of_matches(&of);
     let InSubquery { expr, subquery, negated } = of;
     let rows = || LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
     let exists = |rows: LogicalPlanBuilder| -> Result<Expr> {
@@ -129,9 +136,14 @@ fn unknown(of: InSubquery) -> Result<Expr> {
         Ok(Expr::Exists(Exists { subquery, negated: false }))
     };
     let found = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0)));
-    let has_nulls = exists(rows().filter(found.is_null())?)?;
+    let has_nulls = exists(rows().filter(found.clone().is_null())?)?;
     let compares_null = expr.clone().is_null().and(exists(rows())?).or(has_nulls);
-    let is_equal = Expr::InSubquery(InSubquery { expr, subquery, negated: false });
+    // What it is a part of may be simplified to NOT IN alone, which is joined otherwise.
+    let is_equal = if is_of_matches {
+        with_match(looking_in(*expr, schema)?.eq(found), &subquery, false)?
+    } else {
+        Expr::InSubquery(InSubquery { expr, subquery, negated: false })
+    };
     let is_in = is_equal.or(compares_null.and(lit(ScalarValue::Boolean(None))));
     Ok(if negated { Expr::Not(Box::new(is_in)) } else { is_in })
 }

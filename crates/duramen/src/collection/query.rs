@@ -279,6 +279,36 @@ impl CollectionSnapshot {
         with_indexes(|| lookup::named_up_to(self, expression, most, &mut counts))
     }
 
+    /// The ordinals of the records that a query with a limit finds, if an index has them in its
+    /// order. None if none has, if the filter finds few of them, or where their order may rest on
+    /// what the index cuts of values.
+    pub(crate) fn first_in_order(&self, query: &Query) -> Result<Option<Vec<u64>>> {
+        with_indexes(|| self.first_of_index(query))
+    }
+
+    fn first_of_index(&self, query: &Query) -> Result<Option<Vec<u64>>> {
+        let expression = query.expression()?;
+        order::check(&query.order)?;
+        let (Some(view), Some(limit)) = (RecordView::of(self), query.limit) else {
+            return Ok(None);
+        };
+        let mut counts = QueryCounts::default();
+        let way = Way::of(self, query, expression.as_deref(), &mut counts)?;
+        let Way::Ordered(ordered) = way else { return Ok(None) };
+        let expression = expression.filter(|_| !ordered.is_exact);
+        let mut walk = IndexWalk::new(self, ordered, None, usize::try_from(limit).ok())?;
+        let mut first = Vec::new();
+        while (first.len() as u64) < limit {
+            match walk.next_chosen((&view, expression.as_deref()), &mut counts)? {
+                NextChosen::Record(ordinal) => first.push(ordinal),
+                NextChosen::End => return Ok(Some(first)),
+                NextChosen::TooFew => return Ok(None),
+            }
+        }
+        // Those that come behind have greater keys, or the same ones of the same values.
+        Ok((!walk.may_be_cut()).then_some(first))
+    }
+
     /// Of how many records a filter is true.
     pub fn count_where(&self, filter: &Filter) -> Result<u64> {
         self.count_query(&Query::new().filter(filter.clone()))

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Columns, ViewCache, parts};
-use crate::collection::{Filter, Key, RecordPath, ScanOptions};
+use crate::collection::{Filter, Key, Query, RecordPath, ScanOptions};
 use crate::error::Result;
 use crate::node::PathId;
 use crate::tree::schema::{Label, ROOT};
@@ -75,6 +75,38 @@ impl Columns {
         let Some(collection) = collection else { return Ok(None) };
         let named = collection.named(filter, most)?;
         Ok(named.map(|ordinals| self.among(ordinals)))
+    }
+
+    /// The same columns of the records that a query with a limit finds, without those that its
+    /// offset passes over, if an index has them in the order of the query. None if no index has, or
+    /// if finding them by it takes long.
+    ///
+    /// ```
+    /// use duramen::{CommitOptions, Database, IndexDefinition, KeyKind, Order, Query};
+    ///
+    /// let db = Database::memory()?;
+    /// let players = db.create_collection("players", KeyKind::I64)?;
+    /// for key in 0..1_000_i64 {
+    ///     players.put(key, format!(r#"{{"rank":{}}}"#, key % 10), &CommitOptions::default())?;
+    /// }
+    /// players.create_index(&IndexDefinition::new("by-rank", &["rank"])?)?;
+    /// let columns = players.head()?.columns()?;
+    /// let best = Query::new().order_by(Order::desc("rank").nulls_last()).limit(3);
+    /// let found = columns.with_first_of(&best)?.expect("named by the index");
+    /// assert_eq!(found.rows(0)?.len(), 3);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    pub fn with_first_of(&self, query: &Query) -> Result<Option<Self>> {
+        let collection = self.collection.as_ref().filter(|_| self.past.is_none());
+        let Some(collection) = collection else { return Ok(None) };
+        Ok(collection.first_in_order(query)?.map(|ordinals| self.among(ordinals)))
+    }
+
+    /// Whether an index may [name](Self::named) records by the value at a path alone.
+    pub fn is_indexed(&self, path: &RecordPath) -> Result<bool> {
+        let collection = self.collection.as_ref().filter(|_| self.past.is_none());
+        let Some(collection) = collection else { return Ok(false) };
+        Ok(collection.indexes()?.iter().any(|index| index.paths.first() == Some(path)))
     }
 
     /// Where a column is in a record, as filters name it; none if rows are no records, or there is

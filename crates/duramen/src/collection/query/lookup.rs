@@ -11,6 +11,7 @@ use crate::collection::CollectionSnapshot;
 use crate::engine::indexing::Follower;
 use crate::error::Result;
 use crate::index::IndexRange;
+use crate::limits::INDEX_VALUE_BYTES_MAX;
 use crate::tree::record_keys::KeyPage;
 
 /// Entries that are read at once.
@@ -218,13 +219,14 @@ fn open(
 }
 
 /// Records in the order of an index.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct IndexWalk {
-    /// None if there are none.
-    entries: Option<IndexRange>,
+    /// What is left of its ranges, the next one last.
+    entries: Vec<IndexRange>,
     /// Bytes of a key that are the same in all.
     prefix: usize,
     is_descending: bool,
+    nulls_first: Option<bool>,
     page: KeyPage,
     /// How many entries of the page were given.
     given: usize,
@@ -266,60 +268,60 @@ impl IndexWalk {
         cursor: Option<&Cursor>,
         wanted: Option<usize>,
     ) -> Result<Self> {
-        let Ordered { index, prefix, mut range, is_descending, .. } = ordered;
+        let mut ranges = ordered.ranges();
         let is_backward = cursor.is_some_and(|cursor| cursor.side.is_backward());
+        if is_backward {
+            ranges.reverse();
+        }
         if let Some(Cursor { side, key }) = cursor {
-            let Some(ordinal) = order::ordinal_of(key, is_descending) else {
-                return Ok(Self::at_end());
-            };
-            let values = key.split_last_chunk::<8>().map_or(&key[..0], |(values, _)| values);
-            let mut values = values.to_vec();
-            turn(&mut values, is_descending);
-            // The place itself, or the next one behind it.
-            let is_low = is_backward == is_descending;
-            let is_behind = match side {
-                Side::After | Side::AtOrBefore => !is_descending,
-                Side::Before | Side::AtOrAfter => is_descending,
-            };
-            let ordinal = ordinal + u64::from(is_behind);
-            let place = [prefix.as_slice(), &values, &ordinal.to_be_bytes()].concat();
-            if is_low {
-                range.low = place.max(range.low);
-            } else {
-                range.high = place.min(range.high);
+            let place = order::ordinal_of(key, ordered.is_descending);
+            let place = place.and_then(|ordinal| ordered.place(*side, key, ordinal));
+            let Some(place) = place else { return Ok(Self::default()) };
+            // What is below, or above, is before the place.
+            let is_low = is_backward == ordered.is_descending;
+            let is_nulls = place < ordered.end_of_nulls();
+            if ordered.nulls_first.is_some_and(|first| (first == is_backward) == is_nulls) {
+                ranges.remove(0);
+            }
+            if let Some(range) = ranges.first_mut() {
+                if is_low {
+                    range.low = place.max(std::mem::take(&mut range.low));
+                } else {
+                    range.high = place.min(std::mem::take(&mut range.high));
+                }
             }
         }
-        let entries = open(collection, &index, range, is_descending != is_backward)?;
+        let Ordered { index, prefix, is_descending, nulls_first, .. } = ordered;
+        let open = |range| open(collection, &index, range, is_descending != is_backward);
+        let entries = ranges.into_iter().rev().filter_map(|range| open(range).transpose());
+        let entries = entries.collect::<Result<_>>()?;
         let page_entries = wanted.map_or(PAGE_ENTRIES, |wanted| wanted.clamp(1, PAGE_ENTRIES));
         let most = match wanted {
             Some(_) => LOOKED_AT_MIN + collection.count()? / RECORDS_PER_LOOK,
             None => u64::MAX,
         };
         let looks = Looks { most, ..Looks::default() };
-        let prefix = prefix.len();
-        Ok(Self { entries, prefix, is_descending, page_entries, looks, ..Self::at_end() })
-    }
-
-    fn at_end() -> Self {
-        let (page, looks) = (KeyPage::default(), Looks::default());
-        let (prefix, is_descending, given) = (0, false, 0);
-        Self { entries: None, prefix, is_descending, page, given, page_entries: 1, looks }
+        let (prefix, page) = (prefix.len(), KeyPage::default());
+        let given = 0;
+        let walk =
+            Self { entries, prefix, is_descending, nulls_first, page, given, page_entries, looks };
+        Ok(walk)
     }
 
     /// The next record's ordinal.
     fn next(&mut self, counts: &mut QueryCounts) -> Result<Option<u64>> {
-        if self.given == self.page.len()
-            && let Some(entries) = &mut self.entries
+        while self.given == self.page.len()
+            && let Some(entries) = self.entries.last_mut()
         {
             let before = entries.visited();
             self.page = entries.next(self.page_entries)?;
             counts.entries += entries.visited() - before;
             self.given = 0;
+            if self.page.len() == 0 {
+                self.entries.pop();
+            }
         }
-        let Some((_, ordinal)) = self.page.get(self.given) else {
-            self.entries = None;
-            return Ok(None);
-        };
+        let Some((_, ordinal)) = self.page.get(self.given) else { return Ok(None) };
         self.given += 1;
         Ok(Some(ordinal))
     }
@@ -349,14 +351,45 @@ impl IndexWalk {
         self.looks.found
     }
 
+    /// Whether something may be missing of the values of the record that came last.
+    pub(super) fn may_be_cut(&self) -> bool {
+        let last = self.given.checked_sub(1).and_then(|last| self.page.get(last));
+        last.is_some_and(|(key, _)| key.len() >= self.prefix + INDEX_VALUE_BYTES_MAX)
+    }
+
     /// Makes `place` the key in the order of the record that came last.
     pub(super) fn place_into(&self, place: &mut Vec<u8>) {
         place.clear();
         let last = self.given.checked_sub(1).and_then(|last| self.page.get(last));
         let Some((key, ordinal)) = last else { return };
-        place.extend_from_slice(key.get(self.prefix..).unwrap_or_default());
-        turn(place, self.is_descending);
+        let values = key.get(self.prefix..).unwrap_or_default();
+        if let Some(is_first) = self.nulls_first {
+            place.push(order::place_of_nulls(order::is_null(values), is_first));
+        }
+        let start = place.len();
+        place.extend_from_slice(values);
+        turn(&mut place[start..], self.is_descending);
         order::append_ordinal(place, ordinal, self.is_descending);
+    }
+}
+
+impl Ordered {
+    /// The key of the index at the place of a cursor, or the next one behind it; none if it is of
+    /// another order.
+    fn place(&self, side: Side, key: &[u8], ordinal: u64) -> Option<Vec<u8>> {
+        let (values, _) = key.split_last_chunk::<8>()?;
+        let values = match self.nulls_first {
+            Some(_) => values.split_first()?.1,
+            None => values,
+        };
+        let mut values = values.to_vec();
+        turn(&mut values, self.is_descending);
+        let is_behind = match side {
+            Side::After | Side::AtOrBefore => !self.is_descending,
+            Side::Before | Side::AtOrAfter => self.is_descending,
+        };
+        let ordinal = ordinal + u64::from(is_behind);
+        Some([self.prefix.as_slice(), &values, &ordinal.to_be_bytes()].concat())
     }
 }
 

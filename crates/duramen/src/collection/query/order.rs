@@ -98,6 +98,11 @@ impl Order {
         }
     }
 
+    /// Whether records without a value come first, if the sort keys do not say it.
+    pub(super) fn places_nulls_first(&self) -> Option<bool> {
+        (!self.is_plain()).then_some(self.nulls == Nulls::First)
+    }
+
     /// Appends what the value of a record has in a key: `gathered`, or what is read of it.
     fn append_key(
         &self,
@@ -115,16 +120,25 @@ impl Order {
             }
         }
         out.truncate(start + ORDER_VALUE_BYTES_MAX);
-        let is_null = SortClass::of(&out[start..]) <= SortClass::Null;
+        let is_null = is_null(&out[start..]);
         if self.is_descending {
             out[start..].iter_mut().for_each(|byte| *byte = !*byte);
         }
-        if !self.is_plain() {
-            let is_first = self.nulls == Nulls::First;
-            out.insert(start, u8::from(is_null != is_first));
+        if let Some(is_first) = self.places_nulls_first() {
+            out.insert(start, place_of_nulls(is_null, is_first));
         }
         Ok(())
     }
+}
+
+/// Whether a sort key is that of no value.
+pub(super) fn is_null(key: &[u8]) -> bool {
+    SortClass::of(key) <= SortClass::Null
+}
+
+/// What a key in an order begins with that puts records without a value first, or last.
+pub(super) fn place_of_nulls(is_null: bool, is_first: bool) -> u8 {
+    u8::from(is_null != is_first)
 }
 
 /// Refuses an order that there is none of.

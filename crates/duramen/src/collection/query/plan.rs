@@ -60,6 +60,9 @@ pub(super) struct Ordered {
     pub(super) prefix: Vec<u8>,
     pub(super) range: EntryRange,
     pub(super) is_descending: bool,
+    /// Whether records without a value at the first path come before the others, or behind them,
+    /// where that is not as their keys are.
+    pub(super) nulls_first: Option<bool>,
     strength: usize,
     /// Whether it has no other record.
     pub(super) is_exact: bool,
@@ -202,9 +205,10 @@ impl Ordered {
         expression: Option<&Expression>,
         indexes: &[(&str, &Declared)],
     ) -> Option<Self> {
-        let is_descending = order.first()?.is_descending;
+        let (first, rest) = order.split_first()?;
+        let (is_descending, nulls_first) = (first.is_descending, first.places_nulls_first());
         let is_simple =
-            order.iter().all(|order| order.is_plain() && order.is_descending == is_descending);
+            rest.iter().all(|order| order.is_plain() && order.is_descending == is_descending);
         if !is_simple {
             return None;
         }
@@ -231,9 +235,24 @@ impl Ordered {
             };
             let range = narrowed.unwrap_or_else(|| EntryRange::of(prefix.clone()));
             let index = name.to_owned();
-            Some(Self { index, prefix, range, is_descending, strength, is_exact })
+            Some(Self { index, prefix, range, is_descending, nulls_first, strength, is_exact })
         };
         indexes.iter().filter_map(of_index).max_by_key(|ordered| ordered.strength)
+    }
+
+    /// The ranges in which its entries are read, one after the other.
+    pub(super) fn ranges(&self) -> Vec<EntryRange> {
+        let Some(nulls_first) = self.nulls_first else { return vec![self.range.clone()] };
+        let end = self.end_of_nulls();
+        let EntryRange { low, high } = &self.range;
+        let nulls = EntryRange { low: low.clone(), high: high.min(&end).clone() };
+        let values = EntryRange { low: low.max(&end).clone(), high: high.clone() };
+        if nulls_first { vec![nulls, values] } else { vec![values, nulls] }
+    }
+
+    /// Above all keys of records without a value at the first path.
+    pub(super) fn end_of_nulls(&self) -> Vec<u8> {
+        [self.prefix.as_slice(), &[SortClass::Boolean.first_byte()]].concat()
     }
 
     /// Whether finding records in another way, and sorting them, reads less.

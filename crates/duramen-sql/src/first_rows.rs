@@ -1,7 +1,9 @@
-//! `ORDER BY _key LIMIT n` reads the records of the first keys, or of the last, and not all.
+//! `ORDER BY x LIMIT n` reads the first records of the order, and not all, where keys or an index
+//! have it.
 
 use std::sync::Arc;
 
+use datafusion::arrow::compute::SortOptions;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -9,10 +11,10 @@ use datafusion::physical_expr::split_conjunction;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::expressions::Column;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
+use crate::passing::passed;
 use crate::scan::TableScan;
 
 /// Has scans below such orders read no more than is asked for. The order stays: what is read has
@@ -30,14 +32,13 @@ impl PhysicalOptimizerRule for Rule {
             let Some(sort) = plan.downcast_ref::<SortExec>() else {
                 return Ok(Transformed::no(plan));
             };
-            let first = sort.expr().first();
-            // No two records have one key: what is ordered by next decides nothing.
-            let (Some(wanted), Some(key)) = (sort.fetch(), first.expr.downcast_ref::<Column>())
-            else {
-                return Ok(Transformed::no(plan));
-            };
-            let asked = Asked { wanted, is_reverse: first.options.descending, conditions: 0 };
-            match asked.read(sort.input(), key.index())? {
+            let Some(wanted) = sort.fetch() else { return Ok(Transformed::no(plan)) };
+            let columns = sort.expr().iter().map(|by| {
+                let column = by.expr.downcast_ref::<Column>().map(Column::index);
+                (column, by.options)
+            });
+            let asked = Asked { wanted, columns: columns.collect(), conditions: 0 };
+            match asked.read(sort.input())? {
                 Some(input) => {
                     replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
                 }
@@ -48,7 +49,7 @@ impl PhysicalOptimizerRule for Rule {
     }
 
     fn name(&self) -> &'static str {
-        "first_keys"
+        "first_rows"
     }
 
     fn schema_check(&self) -> bool {
@@ -56,42 +57,36 @@ impl PhysicalOptimizerRule for Rule {
     }
 }
 
-/// How many records are asked for by the order of their keys.
-#[derive(Debug, Clone, Copy)]
+/// How many records are asked for in some order.
+#[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) wanted: usize,
-    pub(crate) is_reverse: bool,
+    /// The columns that they are ordered by, none of one that is computed.
+    pub(crate) columns: Vec<(Option<usize>, SortOptions)>,
     /// Conditions that they have to meet.
     pub(crate) conditions: usize,
 }
 
 impl Asked {
-    /// The same plan, which reads only these; none if a column of it is not that of keys, or it
-    /// does more than to pass on what it reads.
-    fn read(
-        mut self,
-        plan: &Arc<dyn ExecutionPlan>,
-        column: usize,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    /// The same plan, which reads only these; none if nothing has them in their order, or it does
+    /// more than to pass on what it reads.
+    fn read(mut self, plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         if let Some(scan) = plan.downcast_ref::<TableScan>() {
-            return Ok(scan.of_first_keys(self, column)?.map(|scan| Arc::new(scan) as _));
+            return Ok(scan.of_first(&self)?.map(|scan| Arc::new(scan) as _));
         }
-        let (input, column) = if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-            if filter.projection().is_some() {
-                return Ok(None);
-            }
+        if let Some(filter) = plan.downcast_ref::<FilterExec>() {
             self.conditions += split_conjunction(filter.predicate()).len();
-            (filter.input(), column)
-        } else if let Some(list) = plan.downcast_ref::<ProjectionExec>() {
-            let passed = list.expr().get(column);
-            let Some(passed) = passed.and_then(|of| of.expr.downcast_ref::<Column>()) else {
-                return Ok(None);
-            };
-            (list.input(), passed.index())
-        } else {
+        }
+        for (column, _) in &mut self.columns {
+            *column = column.and_then(|column| passed(&**plan, column));
+        }
+        let children = plan.children();
+        let (Some((Some(_), _)), [input], None) =
+            (self.columns.first(), &children[..], plan.fetch())
+        else {
             return Ok(None);
         };
-        let input = self.read(input, column)?;
+        let input = self.read(input)?;
         let replaced = |input| replace_children_if_necessary(Arc::clone(plan), vec![input]);
         input.map(replaced).transpose()
     }

@@ -1,0 +1,150 @@
+//! What is the same in all rows of an input, and not in all of what an operator makes of it.
+//!
+//! `DataFusion` (55) knows columns to be constant, as behind `WHERE a = 2`, also above an outer join
+//! that adds rows where they are NULL, and above grouping sets; it leaves them out of orders there,
+//! so that rows came in another order than was asked for, and windows had wrong partitions. Above an
+//! inner join it forgets some of them once it has relied on them, and gives the query up. So nothing
+//! is known to be constant, equal or in order where something is constant in what they read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, Result, Statistics, internal_datafusion_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    replace_children_if_necessary,
+};
+
+/// Hides what is constant in the inputs of such operators.
+#[derive(Debug)]
+pub(crate) struct Rule;
+
+impl PhysicalOptimizerRule for Rule {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|plan| {
+            if !is_misled(&*plan) {
+                return Ok(Transformed::no(plan));
+            }
+            let children = plan.children().into_iter().cloned().map(Inconstant::of).collect();
+            replace_children_if_necessary(plan, children).map(Transformed::yes)
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "constants"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether what is known of the inputs of an operator would be wrong of its rows.
+fn is_misled(plan: &dyn ExecutionPlan) -> bool {
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        return !aggregate.group_expr().is_single();
+    }
+    let hash_join = plan.downcast_ref().map(|join: &HashJoinExec| *join.join_type());
+    let loops = plan.downcast_ref().map(|join: &NestedLoopJoinExec| *join.join_type());
+    matches!(
+        hash_join.or(loops),
+        Some(JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full)
+    )
+}
+
+/// An input of which nothing is known to be constant.
+#[derive(Debug)]
+pub(crate) struct Inconstant {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl Inconstant {
+    /// The input itself if nothing is known anyway.
+    fn of(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        if input.equivalence_properties().eq_group().is_empty() {
+            return input;
+        }
+        Arc::new(Self::new(input))
+    }
+
+    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        let known = EquivalenceProperties::new(input.schema());
+        let properties = PlanProperties::clone(input.properties()).with_eq_properties(known);
+        Self { input, properties: Arc::new(properties) }
+    }
+}
+
+impl ExecutionPlan for Inconstant {
+    fn name(&self) -> &'static str {
+        "Inconstant"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        inputs: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let [input] = <[_; 1]>::try_from(inputs)
+            .map_err(|_| internal_datafusion_err!("Inconstant has one input"))?;
+        Ok(Arc::new(Self::new(input)))
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let unknown = || Arc::new(Statistics::new_unknown(&self.schema()));
+        Ok(inputs.first().cloned().unwrap_or_else(unknown))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}
+
+impl DisplayAs for Inconstant {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Inconstant")
+    }
+}
