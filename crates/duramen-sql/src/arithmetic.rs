@@ -24,7 +24,7 @@ use duramen::{Error, ErrorKind};
 
 use crate::failure::external;
 use crate::rewriting::each_expression;
-use crate::{casts, exact, json_marks};
+use crate::{casts, exact, json_marks, json_numbers};
 
 mod sum;
 
@@ -89,7 +89,13 @@ fn call(operations: Vec<Operation>, args: Vec<Expr>) -> Expr {
 /// The rules of `DataFusion` and those that come before them.
 pub(crate) fn with_rule() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
-    let own = [casts::rule(), Arc::new(ChainRule) as Arc<_>, exact::rule(), json_marks::unions()];
+    let own = [
+        casts::rule(),
+        json_numbers::rule(),
+        Arc::new(ChainRule) as Arc<_>,
+        exact::rule(),
+        json_marks::unions(),
+    ];
     rules.splice(0..0, own);
     rules
 }

@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use crate::allowance::Allowance;
 use crate::declared::Definition;
 use crate::depth;
-use crate::failure::external;
+use crate::failure::{self, external};
 use crate::function;
 use crate::function::points::PointsTable;
 use crate::information::{INFORMATION, Information};
@@ -284,12 +284,15 @@ impl Tables {
     /// The records of a collection, as of the moment that is in its name, if there is one.
     pub(crate) fn records(&self, text: &str) -> duramen::Result<CollectionSnapshot> {
         let TableName { name, period } = TableName::of(text);
-        let Some(Period::AsOf(text)) = period else { return self.snapshot.collection(name) };
+        let Some(Period::AsOf(text)) = period else {
+            return self.snapshot.collection(name).map_err(failure::of_moment);
+        };
         let collection = self.db.collection(name).map_err(|error| self.missing(name, error))?;
-        match moment::of(collection.document(), text)? {
+        let records = match moment::of(collection.document(), text)? {
             Moment::Revision(revision) => collection.at(revision),
             Moment::Time(time) => collection.at_time(time),
-        }
+        };
+        records.map_err(failure::of_moment)
     }
 
     /// The array of a document at a path, as of the moment that is in its name, if there is one.
@@ -317,7 +320,7 @@ impl Tables {
                     let found = self.snapshot.element_version_columns(document, asked, &mut go_on);
                     return ended.and(found);
                 }
-                None => self.snapshot.document(document)?,
+                None => self.snapshot.document(document).map_err(failure::of_moment)?,
             };
             snapshot.columns(&label)
         };

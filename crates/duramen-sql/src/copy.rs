@@ -125,8 +125,15 @@ fn options(parser: &mut Parser<'_>) -> Parsed<(Option<String>, Option<String>)> 
         };
     }
     loop {
-        match parser.expect_one_of_keywords(&[Keyword::FORMAT, Keyword::KEY])? {
+        match parser.expect_one_of_keywords(&[Keyword::FORMAT, Keyword::KEY, Keyword::HEADER])? {
             Keyword::FORMAT => format = Some(parser.parse_identifier()?.value.to_lowercase()),
+            // The first line of a CSV always has the names.
+            Keyword::HEADER => {
+                let is_next = matches!(parser.peek_token().token, Token::Comma | Token::RParen);
+                if !is_next {
+                    parser.expect_keyword(Keyword::TRUE)?;
+                }
+            }
             _ => key = Some(parser.parse_identifier()?.value),
         }
         if !parser.consume_token(&Token::Comma) {

@@ -5,6 +5,8 @@ use std::io;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, DataFusionError, SchemaError, Span, TableReference};
+use datafusion::functions::all_default_functions;
+use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::functions_window::all_default_window_functions;
 use datafusion::parquet::errors::ParquetError;
 use duramen::{Error, ErrorKind, nearest};
@@ -131,6 +133,17 @@ fn of_pattern(error: DataFusionError) -> Error {
     Error::new(ErrorKind::Invalid, message).with_source(error)
 }
 
+/// An error of the engine, which may tell how a command asks for an earlier revision, with how SQL
+/// does.
+pub(crate) fn of_moment(error: Error) -> Error {
+    const OF_COMMAND: &str = "(--at ";
+    if !error.message().contains(OF_COMMAND) {
+        return error;
+    }
+    let message = error.message().replace(OF_COMMAND, "(FOR SYSTEM_TIME AS OF ");
+    Error::new(error.kind(), message).with_source(error)
+}
+
 /// What a file of a query failed of.
 pub(crate) fn file(what: &str, error: io::Error) -> Error {
     match error.downcast::<Error>() {
@@ -206,7 +219,14 @@ fn no_column((field, valid): (&Column, &[Column]), places: &Places, part: Option
     if names.is_empty() {
         return format!("there is no column {name:?}{at}, nor any other one here");
     }
-    format!("there is no column {name:?}{at}; there are: {}", names.join(", "))
+    let names = names.join(", ");
+    if places.is_quoted(name) {
+        return format!(
+            "there is no column {name:?}{at}; a text has single quotes, '{name}', and columns \
+             there are: {names}"
+        );
+    }
+    format!("there is no column {name:?}{at}; there are: {names}")
 }
 
 /// The part of what stands before a dot that is no table of the query.
@@ -326,7 +346,12 @@ fn planned(why: &str, places: &Places, part: Option<Span>) -> String {
 }
 
 /// Functions of other databases, and what stands for them here.
-const ELSEWHERE: [(&str, &str); 29] = [
+const ELSEWHERE: [(&str, &str); 45] = [
+    ("array", "(SELECT array_agg(x) FROM ..) makes a list of rows"),
+    ("charindex", "strpos(x, 'a') tells where it is"),
+    ("count_if", "count(*) FILTER (WHERE ..) counts some"),
+    ("countif", "count(*) FILTER (WHERE ..) counts some"),
+    ("dateadd", "add an INTERVAL to it"),
     ("date_add", "add an INTERVAL to it"),
     ("date_diff", "subtract one date from the other"),
     ("date_sub", "subtract an INTERVAL from it"),
@@ -335,10 +360,20 @@ const ELSEWHERE: [(&str, &str); 29] = [
     ("dayname", "to_char(x, '%A') writes it"),
     ("epoch", "EXTRACT(EPOCH FROM x) tells it"),
     ("format", "join texts by ||"),
+    ("group_concat", "string_agg(x, ',') joins texts"),
     ("hour", "EXTRACT(HOUR FROM x) tells it"),
+    ("if", "CASE WHEN .. THEN .. ELSE .. END decides"),
+    ("iif", "CASE WHEN .. THEN .. ELSE .. END decides"),
     ("isinf", "compare with CAST('Infinity' AS DOUBLE), or ask NOT isfinite(x)"),
+    ("isnull", "x IS NULL tells it"),
+    ("json_extract", "json_get(x, 'a') gives a part, json_as_text(x, 'a') as text"),
+    ("json_extract_string", "json_as_text(x, 'a') gives a part as text"),
+    ("json_value", "json_as_text(x, 'a') gives a part as text"),
+    ("lcase", "lower(x) writes it so"),
     ("len", "length(x) is that of a text, array_length(x) that of a list"),
+    ("list", "array_agg(x) makes a list of rows"),
     ("list_aggregate", "list_sum, list_min, list_max and others are functions"),
+    ("listagg", "string_agg(x, ',') joins texts"),
     ("minute", "EXTRACT(MINUTE FROM x) tells it"),
     ("month", "EXTRACT(MONTH FROM x) tells it"),
     ("monthname", "to_char(x, '%B') writes it"),
@@ -355,6 +390,7 @@ const ELSEWHERE: [(&str, &str); 29] = [
     ("struct_pack", "{'name': x} is an object"),
     ("time_bucket", "date_bin(INTERVAL '1 hour', x) cuts a time"),
     ("typeof", "DESCRIBE SELECT .. tells the types of columns"),
+    ("ucase", "upper(x) writes it so"),
     ("year", "EXTRACT(YEAR FROM x) tells it"),
 ];
 
@@ -367,7 +403,9 @@ fn no_function(name: &str, like: Option<&str>, at: &str) -> String {
     if let Some((_, advice)) = elsewhere {
         return format!("there is no function {name:?}{at}: {advice}");
     }
-    let advice = match like.and_then(|like| nearest(name, std::iter::once(like.to_owned()))) {
+    let others = all_default_aggregate_functions().into_iter().map(|of| of.name().to_owned());
+    let others = others.chain(all_default_functions().into_iter().map(|of| of.name().to_owned()));
+    let advice = match nearest(name, others.chain(like.map(str::to_owned))) {
         Some(like) => format!("did you mean {like:?}?"),
         None => "SHOW FUNCTIONS lists those there are".to_owned(),
     };

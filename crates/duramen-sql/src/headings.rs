@@ -1,120 +1,107 @@
-//! What columns of an answer are called that have no name: as they are written.
+//! Names for columns that have none: they are called as they are written, so that a query around
+//! theirs can name them.
 //!
 //! The planner calls them as it reads them, `sum(t.a) + Int64(1)`.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
-use datafusion::arrow::error::ArrowError;
-use datafusion::sql::sqlparser::ast::{Expr, Select, SelectItem, SetExpr, Statement};
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, Expr, Ident, Select, SelectItem, Subscript, Value, VisitMut, VisitorMut,
+};
 
-/// The texts of the columns of an answer, none for those that have names.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Headings(Arc<[Option<String>]>);
+/// Gives each column of a SELECT that has no name its text, with a number where another one is
+/// called so.
+pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
+    let ControlFlow::Continue(()) = parsed.visit(&mut Namer);
+}
 
-impl Headings {
-    /// Those of a query as it is written; nothing of one with a `*`.
-    pub(crate) fn of(statement: &Statement) -> Self {
-        let Some(select) = first_select(statement) else { return Self::default() };
-        let text = |item: &SelectItem| match item {
-            SelectItem::UnnamedExpr(expr) => Some((!has_name(expr)).then(|| expr.to_string())),
-            SelectItem::ExprWithAlias { .. } => Some(None),
-            _ => None,
-        };
-        let texts: Option<Vec<_>> = select.projection.iter().map(text).collect();
-        Self(texts.unwrap_or_default().into())
-    }
+struct Namer;
 
-    /// The same without those of columns that were given names since.
-    pub(crate) fn without_named(self, statement: &Statement) -> Self {
-        let Some(select) = first_select(statement) else { return Self::default() };
-        let items = self.0.iter().zip(&select.projection);
-        let left = items.map(|(text, item)| {
-            text.clone().filter(|_| matches!(item, SelectItem::UnnamedExpr(_)))
-        });
-        Self(left.collect())
-    }
+impl VisitorMut for Namer {
+    type Break = Infallible;
 
-    /// A schema with these names, but where another column has one.
-    pub(crate) fn name(&self, schema: SchemaRef) -> SchemaRef {
-        let fields = schema.fields();
-        if self.0.len() != fields.len() || self.0.iter().all(Option::is_none) {
-            return schema;
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        let mut taken: HashSet<String> = select.projection.iter().filter_map(name).collect();
+        for item in &mut select.projection {
+            let SelectItem::UnnamedExpr(expr) = item else { continue };
+            if has_name(expr) {
+                continue;
+            }
+            let text = expr.to_string();
+            let numbered = (1..).map(|number: u32| format!("{text}_{number}"));
+            let mut names = std::iter::once(text.clone()).chain(numbered);
+            let free = names.find(|name| taken.insert(name.clone())).unwrap_or(text);
+            let alias = Ident::with_quote('"', free);
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
-        let named = fields.iter().zip(self.0.iter()).filter(|(_, text)| text.is_none());
-        let mut taken: HashSet<&str> = named.map(|(field, _)| field.name().as_str()).collect();
-        let named = fields.iter().zip(self.0.iter()).map(|(field, text)| match text {
-            Some(text) if taken.insert(text) => Field::clone(field).with_name(text),
-            _ => Field::clone(field),
-        });
-        let named = named.collect::<Vec<_>>();
-        Arc::new(Schema::new_with_metadata(named, schema.metadata().clone()))
+        ControlFlow::Continue(())
     }
 }
 
-/// A batch with another schema, of which names alone are others.
-pub(crate) fn named(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &rows)
-}
-
-/// The `SELECT` whose columns are those of a query.
-fn first_select(statement: &Statement) -> Option<&Select> {
-    let Statement::Query(query) = statement else { return None };
-    let mut body = query.body.as_ref();
-    loop {
-        body = match body {
-            SetExpr::Select(select) => return Some(select),
-            SetExpr::Query(query) => &query.body,
-            SetExpr::SetOperation { left, .. } => left,
-            _ => return None,
-        };
+/// What a column is called that has a name.
+fn name(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name.value.clone()),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names)) => {
+            names.last().map(|name| name.value.clone())
+        }
+        _ => None,
     }
 }
 
 /// Whether a column is called by the last name in it, or as a subquery that it is.
 fn has_name(expr: &Expr) -> bool {
     match expr {
-        Expr::Identifier(_)
-        | Expr::CompoundIdentifier(_)
-        | Expr::CompoundFieldAccess { .. }
-        | Expr::Subquery(_) => true,
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) => true,
+        Expr::CompoundFieldAccess { access_chain, .. } => access_chain.last().is_some_and(is_name),
         Expr::Cast { expr, .. } | Expr::Nested(expr) => has_name(expr),
         _ => false,
     }
 }
 
+/// Whether what stands behind a value is the name of a field in it.
+fn is_name(access: &AccessExpr) -> bool {
+    match access {
+        AccessExpr::Dot(_) => true,
+        AccessExpr::Subscript(Subscript::Index { index: Expr::Value(index) }) => {
+            matches!(index.value, Value::SingleQuotedString(_))
+        }
+        AccessExpr::Subscript(_) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::datatypes::DataType;
     use datafusion::sql::sqlparser::dialect::GenericDialect;
     use datafusion::sql::sqlparser::parser::Parser;
 
-    use super::*;
-
-    fn named(text: &str, planned: &[&str]) -> Vec<String> {
-        let parsed = Parser::parse_sql(&GenericDialect {}, text).unwrap();
-        let field = |name: &&str| Field::new(*name, DataType::Int64, true);
-        let schema = Arc::new(Schema::new(planned.iter().map(field).collect::<Vec<_>>()));
-        let headings = Headings::of(&parsed[0]).without_named(&parsed[0]);
-        headings.name(schema).fields().iter().map(|field| field.name().clone()).collect()
-    }
-
-    /// They once were called as the planner reads them.
+    /// They once were called as the planner reads them, within other queries and beside a `*`.
     #[test]
     fn columns_without_names_are_called_as_they_are_written() {
-        for (text, planned, expected) in [
-            ("SELECT 1, sum(t.a)", ["Int64(1)", "sum(t.a)"], ["1", "sum(t.a)"]),
-            ("SELECT a + 1, t.b", ["t.a + Int64(1)", "b"], ["a + 1", "b"]),
-            ("SELECT -a AS x, -a", ["x", "(- t.a)"], ["x", "-a"]),
-            ("SELECT 1 AS \"1\", 1", ["1", "Int64(1)"], ["1", "Int64(1)"]),
-            ("(SELECT 1, 2) UNION SELECT 3, 4", ["Int64(1)", "Int64(2)"], ["1", "2"]),
-            ("SELECT *, 1", ["a", "Int64(1)"], ["a", "Int64(1)"]),
-            ("SELECT CAST(a AS INT), (b)", ["a", "b"], ["a", "b"]),
+        for (text, expected) in [
+            ("SELECT 1, sum(t.a)", r#"SELECT 1 AS "1", sum(t.a) AS "sum(t.a)""#),
+            ("SELECT a + 1, t.b", r#"SELECT a + 1 AS "a + 1", t.b"#),
+            ("SELECT -a AS x, -a", r#"SELECT -a AS x, -a AS "-a""#),
+            ("SELECT 1 AS \"1\", 1", r#"SELECT 1 AS "1", 1 AS "1_1""#),
+            ("SELECT *, 1", r#"SELECT *, 1 AS "1""#),
+            ("SELECT CAST(a AS INT), (b)", "SELECT CAST(a AS INT), (b)"),
+            ("SELECT l[1], o['a'], o.a.b", r#"SELECT l[1] AS "l[1]", o['a'], o.a.b"#),
+            (
+                "SELECT * FROM (SELECT trim(a), trim(a) FROM t)",
+                "SELECT * FROM (SELECT TRIM(a) AS \"TRIM(a)\", TRIM(a) AS \"TRIM(a)_1\" FROM t)",
+            ),
+            (
+                "WITH c AS (SELECT a || \"b\") SELECT (SELECT max(x) FROM c)",
+                "WITH c AS (SELECT a || \"b\" AS \"a || \"\"b\"\"\") \
+                 SELECT (SELECT max(x) AS \"max(x)\" FROM c)",
+            ),
         ] {
-            assert_eq!(named(text, &planned), expected, "{text}");
+            let mut parsed = Parser::parse_sql(&GenericDialect {}, text).unwrap();
+            super::rewrite(&mut parsed);
+            assert_eq!(parsed[0].to_string(), expected, "{text}");
         }
     }
 }

@@ -73,6 +73,9 @@ impl Visitor for Finder {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Ignored> {
+        if select.top.is_some() {
+            return found("TOP", "TOP", "write LIMIT behind the query");
+        }
         if select.prewhere.is_some() {
             return found("PREWHERE", "PREWHERE", "write its condition in WHERE");
         }

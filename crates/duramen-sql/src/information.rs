@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::catalog::{COLLECTIONS, Catalog, DATABASE, Tables};
+use crate::change::OWN;
 use crate::failure::external;
 use crate::function::rows::{self, Row};
 use crate::function::{self, Described};
@@ -71,7 +72,10 @@ impl SchemaProvider for Information {
         });
         let ours = provider_as_source(Arc::new(ours.map_err(external)?));
         let ours = LogicalPlanBuilder::scan(name, ours, None)?.build()?;
-        let all = LogicalPlanBuilder::scan(name, provider_as_source(others), None)?.union(ours)?;
+        // Some functions stand for what nobody calls by a name.
+        let is_named = ident("specific_name").not_like(lit(format!("{OWN}%")));
+        let others = LogicalPlanBuilder::scan(name, provider_as_source(others), None)?;
+        let all = others.filter(is_named)?.union(ours)?;
         Ok(Some(Arc::new(ViewTable::new(all.build()?, None))))
     }
 

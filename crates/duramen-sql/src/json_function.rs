@@ -12,7 +12,7 @@ use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
 use datafusion::prelude::SessionContext;
@@ -69,6 +69,19 @@ pub(crate) fn with_operators() -> Vec<Arc<dyn ExprPlanner>> {
     planners.insert(0, Arc::new(Unordered));
     planners.push(Arc::new(JsonOperators { json, text }));
     planners
+}
+
+/// The value that JSON text has, NULL if it is of another type.
+pub(crate) fn as_integer(json: Expr) -> Expr {
+    function(Kind::GetInt).call(vec![json])
+}
+
+pub(crate) fn as_float(json: Expr) -> Expr {
+    function(Kind::GetFloat).call(vec![json])
+}
+
+pub(crate) fn as_truth(json: Expr) -> Expr {
+    function(Kind::GetBool).call(vec![json])
 }
 
 fn function(kind: Kind) -> ScalarUDF {

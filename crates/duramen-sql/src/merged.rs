@@ -136,8 +136,8 @@ fn merge(join: &mut Join, left: &[Option<Ident>], merged: &mut Merged) -> Result
     };
     let names = match constraint {
         JoinConstraint::Using(names) => names,
-        JoinConstraint::Natural if is_right || merged.of_both().next().is_some() => {
-            return Err(unclear("NATURAL does not tell by which columns: name these, USING (..)"));
+        JoinConstraint::Natural if merged.of_both().next().is_some() => {
+            return Err(unclear("NATURAL behind it: name its columns, USING (..)"));
         }
         _ => return Ok(()),
     };

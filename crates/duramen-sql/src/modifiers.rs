@@ -15,6 +15,8 @@ use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, Visit, Visitor,
 };
 
+use crate::natural;
+
 /// Aggregates of which the order of what they take is a part, beside those `WITHIN GROUP`.
 const ORDERED: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
 
@@ -22,11 +24,12 @@ const ORDERED: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_valu
 const UNNEST: &str = "unnest";
 
 /// The plan of a statement, if nothing in it would be passed over.
-pub(crate) async fn plan(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
-    if let Statement::Statement(parsed) = &statement
-        && let ControlFlow::Break(error) = parsed.visit(&mut Finder { state })
-    {
-        return Err(error);
+pub(crate) async fn plan(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
+    if let Statement::Statement(parsed) = &mut statement {
+        natural::rewrite(state, parsed).await?;
+        if let ControlFlow::Break(error) = parsed.visit(&mut Finder { state }) {
+            return Err(error);
+        }
     }
     state.statement_to_plan(statement).await
 }

@@ -1,5 +1,6 @@
 //! What stands beside operators, as they are planned: a date with an interval is a time, a text
-//! beside a truth is one, an interval has multiples, and seconds have fractions.
+//! beside a truth is one, JSON text beside a number, an interval has multiples, and seconds have
+//! fractions.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, 
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::intervals::Factor;
-use crate::{repairs, zones};
+use crate::{json_numbers, repairs, zones};
 
 /// Texts that are true or false; so are the first letters of some.
 const TRUTHS: [(&str, bool); 10] = [
@@ -45,6 +46,9 @@ impl ExprPlanner for Operands {
         mut expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
+        if let Some(planned) = json_numbers::operator(&mut expr, schema)? {
+            return Ok(PlannerResult::Planned(planned));
+        }
         let RawBinaryExpr { op, left, right } = &mut expr;
         match op {
             BinaryOperator::Plus => {

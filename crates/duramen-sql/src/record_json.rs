@@ -233,7 +233,8 @@ impl<'a> Cells<'a> {
 
     /// A value as people write it; none if it is NULL.
     pub(crate) fn text(&self, row: usize) -> Result<Option<String>> {
-        if self.array.is_null(row) {
+        // An array of nothing but NULL says of none that it is.
+        if self.array.is_null(row) || self.array.data_type().is_null() {
             return Ok(None);
         }
         self.formatter.value(row).try_to_string().map(Some).map_err(failure::arrow)

@@ -74,6 +74,14 @@ const FUNCTIONS: [(&str, Repair); 21] = [
     ("date_bin", Repair::DateBin),
 ];
 
+/// Functions and other names of them. Of all elements they do what others would do under these
+/// names to the first one only.
+const NAMES: [(&str, &[&str]); 3] = [
+    ("array_remove_all", &["array_remove", "list_remove"]),
+    ("array_replace_all", &["array_replace", "list_replace"]),
+    ("array_min", &["list_min"]),
+];
+
 /// A function of `DataFusion` and what is set right of it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Repaired {
@@ -88,6 +96,12 @@ pub(crate) fn register(context: &SessionContext) {
         if let Ok(function) = context.udf(name) {
             let inner = function.as_ref().clone();
             context.register_udf(ScalarUDF::new_from_impl(Repaired::new(inner, repair)));
+        }
+    }
+    for (name, names) in NAMES {
+        if let Ok(function) = context.udf(name) {
+            let named = function.as_ref().clone().with_aliases(names.iter().copied());
+            context.register_udf(named);
         }
     }
 }

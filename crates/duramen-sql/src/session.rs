@@ -41,7 +41,7 @@ use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, casts, constants, depth, failure, fast, first_rows,
-    function, growth, guards, headings, in_lists, information, intervals, join_conditions, joined,
+    function, growth, guards, in_lists, information, intervals, join_conditions, joined,
     json_function, json_marks, modifiers, moment, projections, read_once, repairs, rounding,
     sorted, standard, statement, subqueries, unions, unnest, version, windows, zeros, zones,
 };
@@ -219,13 +219,8 @@ impl Session {
         places: &Places,
         tables: Tables,
     ) -> Result<Answer<'_>> {
-        let (request, Places { headings, .. }) = statement::parse(sql, &[])?;
-        match request {
-            Request::Read(statement) => {
-                let mut places = places.of_statement();
-                places.headings = headings;
-                self.read(statement, &places, tables)
-            }
+        match statement::parse(sql, &[])?.0 {
+            Request::Read(statement) => self.read(statement, &places.of_statement(), tables),
             Request::Change(_) | Request::Copy(_) => Err(defect()),
         }
     }
@@ -317,10 +312,8 @@ impl Session {
                 }
             };
             // Nobody waits for it any more if it cannot be sent.
-            let schema = places.headings.name(stream.schema());
-            let _ = schema_to.send(Ok(Arc::clone(&schema)));
+            let _ = schema_to.send(Ok(stream.schema()));
             while let Some(batch) = stream.next().await {
-                let batch = batch.and_then(|batch| Ok(headings::named(&batch, &schema)?));
                 let batch = batch.map_err(|error| failure::query(error, &places));
                 let is_last = batch.is_err();
                 if batches_to.send(batch).await.is_err() || is_last {

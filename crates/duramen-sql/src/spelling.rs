@@ -8,21 +8,21 @@ use std::str::Chars;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CastKind, DataType, DateTimeField, Distinct, ExactNumberInfo, Expr,
     Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    Interval, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByKind, Query, Select,
-    SelectFlavor, SelectItem, SetExpr, Statement, Subscript, TableFactor, TableWithJoins,
+    Interval, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query,
+    Select, SelectFlavor, SelectItem, SetExpr, Statement, Subscript, TableFactor, TableWithJoins,
     TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
-    WildcardAdditionalOptions, With,
+    WildcardAdditionalOptions, With, visit_expressions_mut,
 };
 
 use crate::{grouping_sets, interval_text, ranges, zones};
 
 /// `FETCH FIRST` becomes `LIMIT`, `SEMI JOIN` is `LEFT SEMI JOIN`, `FROM t` is `SELECT * FROM t`,
-/// `a[1].b` is `a[1]['b']`, `LIKE` has no `ESCAPE` but the usual one, `SIMILAR TO` is a comparison
-/// with a regular expression, `a ^ b` is a power, `LOCALTIMESTAMP` is the time without a zone,
-/// `AT TIME ZONE` a function, a clock in the text of an interval is hours and minutes, `ROLLUP ((a,
-/// b), c)` a list of sets, what is listed the number of a column in an order, `a[:2]` is `a[1:2]`,
-/// `(VALUES (5))` a value, and `generate_series(..)` a list that is unnested
-/// where the planner does not take it for a table.
+/// `a[1].b` is `a[1]['b']`, `LIKE` has no `ESCAPE` but the usual one, `a LIKE ANY (b, c)` is an OR,
+/// `SIMILAR TO` is a comparison with a regular expression, `a ^ b` is a power, `LOCALTIMESTAMP` is
+/// the time without a zone, `AT TIME ZONE` a function, a clock in the text of an interval is hours
+/// and minutes, `ROLLUP ((a, b), c)` a list of sets, what is listed the number of a column in an
+/// order, also by `ALL`, `a[:2]` is `a[1:2]`, `(VALUES (5))` a value, and `generate_series(..)` a
+/// list that is unnested where the planner does not take it for a table.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Speller);
 }
@@ -57,6 +57,20 @@ pub(crate) fn with_before(statement: &mut Statement) -> Option<With> {
     let (inner, with) = (inner.clone(), query.with.take());
     *statement = inner;
     with
+}
+
+/// Makes calls of arrays whose elements are computed: the planner does not know the tables outside,
+/// nor those of a `WITH`, in the brackets of an array. What stands behind ANY and ALL is gone then.
+pub(crate) fn arrays_into_calls(parsed: &mut impl VisitMut) {
+    let is_computed = |element: &Expr| !matches!(element, Expr::Value(_));
+    let ControlFlow::<Infallible>::Continue(()) = visit_expressions_mut(parsed, |expr| {
+        if let Expr::Array(array) = expr
+            && array.elem.iter().any(is_computed)
+        {
+            *expr = call("make_array", std::mem::take(&mut array.elem));
+        }
+        ControlFlow::Continue(())
+    });
 }
 
 /// A query in brackets, behind a `WITH` if there is one.
@@ -98,6 +112,9 @@ impl VisitorMut for Speller {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        if let Some(any) = like_any(expr) {
+            *expr = any;
+        }
         match expr {
             Expr::CompoundFieldAccess { root, access_chain } => {
                 // What stands before the first bracket is a name as it is.
@@ -300,7 +317,9 @@ fn fetch_to_limit(query: &mut Query) {
 /// name of what is listed. What stands behind a `*` has no number yet.
 fn order_by_listed(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_ref() else { return };
-    let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by else {
+    let Some(OrderBy { kind, .. }) = &mut query.order_by else { return };
+    let OrderByKind::Expressions(order) = kind else {
+        order_by_all(kind, &select.projection);
         return;
     };
     // That has to be ordered by the expressions that it is of.
@@ -320,6 +339,53 @@ fn order_by_listed(query: &mut Query) {
             by.expr = Expr::value(Value::Number((at + 1).to_string(), false));
         }
     }
+}
+
+/// Has a query ordered by the numbers of all of its columns: the planner takes none that is
+/// computed. Those of a `*` it knows itself.
+fn order_by_all(kind: &mut OrderByKind, listed: &[SelectItem]) {
+    let is_one = |item: &SelectItem| {
+        matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
+    };
+    let OrderByKind::All(options) = kind else { return };
+    if listed.iter().all(is_one) {
+        let by = |number: usize| OrderByExpr {
+            expr: Expr::value(Value::Number(number.to_string(), false)),
+            options: *options,
+            with_fill: None,
+        };
+        *kind = OrderByKind::Expressions((1..=listed.len()).map(by).collect());
+    }
+}
+
+/// `a LIKE ANY (b, c)` as `a LIKE b OR a LIKE c`.
+fn like_any(like: &Expr) -> Option<Expr> {
+    let (Expr::Like { any: true, pattern, .. } | Expr::ILike { any: true, pattern, .. }) = like
+    else {
+        return None;
+    };
+    let patterns = match pattern.as_ref() {
+        Expr::Array(array) => array.elem.clone(),
+        Expr::Tuple(patterns) => patterns.clone(),
+        Expr::Nested(pattern) => match pattern.as_ref() {
+            Expr::Array(array) => array.elem.clone(),
+            pattern => vec![pattern.clone()],
+        },
+        _ => return None,
+    };
+    let each = patterns.into_iter().map(|of| {
+        let mut like = like.clone();
+        if let Expr::Like { any, pattern, .. } | Expr::ILike { any, pattern, .. } = &mut like {
+            (*any, **pattern) = (false, of);
+        }
+        like
+    });
+    let or = |left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::Or,
+        right: Box::new(right),
+    };
+    each.reduce(or).map(|any| Expr::Nested(Box::new(any)))
 }
 
 fn is_decimal(kind: &DataType) -> bool {

@@ -4,27 +4,24 @@ use std::sync::Arc;
 
 use datafusion::common::Span;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Statement as Parsed, With};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Statement as Parsed, With};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{
-    Location, Span as TokenSpan, Token, TokenWithSpan, Tokenizer, TokenizerError,
-};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use duramen::{Error, ErrorKind, Result};
 
 use crate::allowance::Allowance;
 use crate::copy::{Copy, Direction};
 use crate::dialect::Sql;
-use crate::headings::Headings;
 use crate::ignored::{self, Ignored};
 use crate::parameter::Parameter;
 use crate::script::{Lines, SqlText};
 use crate::table::Wanted;
 use crate::words::{Role, Words};
 use crate::{
-    any_list, as_of_join, casts, change, copy, depth, digits, distinct_from, failure, field_names,
-    from_first, function, materialized, merged, named_windows, parameter, repeated, rounding,
-    row_values, spelling, system_time, unnest,
+    any_list, as_of_join, casts, change, copy, depth, digits, distinct_from, field_names,
+    from_first, function, headings, materialized, merged, named_windows, objects, parameter,
+    repeated, rounding, row_values, spelling, syntax, system_time, unnest,
 };
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
@@ -39,8 +36,6 @@ pub(crate) struct Places {
     is_planned: bool,
     /// The columns that the query may need.
     pub(crate) wanted: Wanted,
-    /// What columns of its answer are called.
-    pub(crate) headings: Headings,
     /// What stands before an `UPDATE` or `DELETE`.
     pub(crate) with: Option<Arc<With>>,
     /// How many operators and keywords of it stand inside each other at most.
@@ -79,6 +74,11 @@ impl Places {
     /// Where a word is, for people: where it first is what it is to be.
     pub(crate) fn of(&self, word: &str, role: Role) -> String {
         self.words.place(word, role).map_or_else(String::new, told)
+    }
+
+    /// Whether a word stands in double quotes, where others have single ones for texts.
+    pub(crate) fn is_quoted(&self, word: &str) -> bool {
+        self.words.is_quoted(word)
     }
 
     /// Where a text in quotes is, for people.
@@ -184,10 +184,9 @@ pub(crate) fn parse<'t>(
 ) -> Result<(Request, Places)> {
     let sql = sql.into();
     let dialect = Sql::of(sql.text);
-    let tokens = tokens(sql, &dialect)?;
+    let tokens = syntax::tokens(sql, &dialect)?;
     let mut places = Places::new(&tokens);
     places.operators = depth::operators(&tokens)?;
-    let end = tokens.last().map(|token| token.span.end);
     let tokens = parameter::bind(tokens, values)?;
     digits::check(&tokens)?;
     let tokens = system_time::rewrite(tokens, &dialect)?;
@@ -195,10 +194,10 @@ pub(crate) fn parse<'t>(
     function::rename(&mut tokens);
     dialect.look_ahead(&tokens);
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
-    if let Some(copy) = copy::parse(&mut parser).map_err(|error| wrong(&error, end))? {
+    if let Some(copy) = copy::parse(&mut parser).map_err(|error| syntax::wrong(&error, sql))? {
         return Ok((Request::Copy(copy), places));
     }
-    let mut statements = parser.parse_statements().map_err(|error| wrong(&error, end))?;
+    let mut statements = parser.parse_statements().map_err(|error| syntax::wrong(&error, sql))?;
     for statement in &mut statements {
         spell(statement, &mut places)?;
     }
@@ -220,11 +219,7 @@ pub(crate) fn parse<'t>(
         (Some(statement), 0) if change::is_change(&statement) => {
             Ok((Request::Change(Box::new(statement)), places))
         }
-        (Some(_), 0) => {
-            let message = "this SQL is not supported: give a SELECT, EXPLAIN, DESCRIBE, SHOW, \
-                           INSERT, UPDATE, DELETE, COPY, or CREATE or DROP a TABLE, INDEX or VIEW";
-            Err(Error::new(ErrorKind::Unsupported, message))
-        }
+        (Some(statement), 0) => Err(unsupported(&statement)),
         (None, _) => Err(Error::new(ErrorKind::Invalid, "there is no query: give one")),
         (Some(_), more) => {
             let message = format!("there are {} queries: give one at a time", more + 1);
@@ -233,22 +228,35 @@ pub(crate) fn parse<'t>(
     }
 }
 
-/// The tokens of a text, at the places of what it is of.
-fn tokens(sql: SqlText<'_>, dialect: &Sql) -> Result<Vec<TokenWithSpan>> {
-    let tokens = Tokenizer::new(dialect, sql.text).tokenize_with_location();
-    let mut tokens = tokens.map_err(|TokenizerError { message, location }| {
-        let location = sql.place(location);
-        wrong(&TokenizerError { message, location }.into(), None)
-    })?;
-    for token in &mut tokens {
-        token.span = TokenSpan::new(sql.place(token.span.start), sql.place(token.span.end));
-    }
-    Ok(tokens)
+/// Why a statement is none of those that there are.
+fn unsupported(statement: &Parsed) -> Error {
+    let advice = match statement {
+        Parsed::StartTransaction { .. }
+        | Parsed::Commit { .. }
+        | Parsed::Rollback { .. }
+        | Parsed::Savepoint { .. } => {
+            "each statement is one commit, or nothing: several at once are a transaction of a \
+             program"
+        }
+        Parsed::Truncate(_) => "TRUNCATE: write DELETE FROM t",
+        Parsed::Merge(_) => "MERGE: write INSERT INTO t .. ON CONFLICT (_key) DO UPDATE SET ..",
+        Parsed::AlterTable(_) => {
+            "ALTER TABLE: fields come with the records that have them, and what is declared is a \
+             record of the table \"duramen/tables\""
+        }
+        Parsed::Set(_) | Parsed::Pragma { .. } => "settings: limits are options of the session",
+        _ => {
+            "give a SELECT, EXPLAIN, DESCRIBE, SHOW, INSERT, UPDATE, DELETE, COPY, or CREATE or \
+             DROP a TABLE, INDEX or VIEW"
+        }
+    };
+    Error::new(ErrorKind::Unsupported, format!("this SQL is not supported: {advice}"))
 }
 
 /// Spells a statement as the planner knows it.
 fn spell(statement: &mut Parsed, places: &mut Places) -> Result<()> {
-    let headings = Headings::of(statement);
+    headings::rewrite(statement);
+    objects::rewrite(statement);
     places.with = spelling::with_before(statement).map(Arc::new);
     spelling::with_into_source(statement);
     distinct_from::regroup(statement);
@@ -257,13 +265,13 @@ fn spell(statement: &mut Parsed, places: &mut Places) -> Result<()> {
     spelling::rewrite(statement);
     row_values::rewrite(statement);
     any_list::rewrite(statement);
+    spelling::arrays_into_calls(statement);
     unnest::rewrite(statement);
     field_names::rewrite(statement);
     repeated::rewrite(statement);
     casts::rewrite(statement);
     as_of_join::rewrite(statement, places)?;
     depth::balance(statement);
-    places.headings = headings.without_named(statement);
     let Some(Ignored { keyword, what, advice }) = ignored::find(statement) else { return Ok(()) };
     let at = places.of_keyword(keyword);
     let message = format!("this SQL is not supported: {what}{at}: {advice}");
@@ -277,10 +285,16 @@ pub(crate) fn expression(text: &str) -> std::result::Result<Expr, ParserError> {
     Parser::new(&dialect).with_tokens(tokens).parse_expr()
 }
 
+/// A query whose text was made here.
+pub(crate) fn query(text: &str) -> std::result::Result<Query, ParserError> {
+    let dialect = Sql::of(text);
+    let tokens = Tokenizer::new(&dialect, text).tokenize()?;
+    Parser::new(&dialect).with_tokens(tokens).parse_query().map(|query| *query)
+}
+
 /// The query of a `CREATE VIEW`, as it is written.
 pub(crate) fn view_query(sql: &str) -> Result<String> {
-    let tokens = Tokenizer::new(&Sql::of(sql), sql).tokenize_with_location();
-    let tokens = tokens.map_err(|error| wrong(&ParserError::from(error), None))?;
+    let tokens = syntax::tokens(SqlText::from(sql), &Sql::of(sql))?;
     let mut depth = 0;
     for token in &tokens {
         match &token.token {
@@ -307,19 +321,4 @@ fn is_reading(statement: &Parsed) -> bool {
             | Parsed::ShowColumns { .. }
             | Parsed::ShowFunctions { .. }
     )
-}
-
-/// What is wrong with a text that ends at a place.
-fn wrong(error: &ParserError, end: Option<Location>) -> Error {
-    let why = match error {
-        ParserError::TokenizerError(why) | ParserError::ParserError(why) => why.as_str(),
-        ParserError::RecursionLimitExceeded => "it is nested too deeply",
-    };
-    let at = match end {
-        Some(end) if why.ends_with("EOF") => {
-            format!(" at Line: {}, Column: {}", end.line, end.column)
-        }
-        _ => String::new(),
-    };
-    Error::new(ErrorKind::Invalid, failure::cut(format!("this is no SQL: {why}{at}")))
 }

@@ -1,7 +1,8 @@
 //! Subqueries in places where the planner does not have them.
 //!
 //! It joins subqueries that look at the row outside in conditions, and those that aggregate in
-//! lists of columns also. Rules bring the others there, before it looks at them: what it would
+//! lists of columns also. Rules bring the others there, before it looks at them: what looks further
+//! out looks at the query around it (`levels`), what it would
 //! answer wrongly is spelled otherwise (`shapes`), as are comparisons with ANY and ALL
 //! (`quantified`), one that stands for a value is aggregated (`one_value`) and may be NULL
 //! (`no_value`), one in an aggregate, a window or an order is computed as a column before
@@ -19,6 +20,7 @@ use datafusion::prelude::SessionContext;
 mod apart;
 mod columns;
 mod dependent;
+mod levels;
 mod marks;
 mod membership;
 mod names;
@@ -29,6 +31,7 @@ mod shapes;
 
 /// Adds the rules that come before what the planner checks.
 pub(crate) fn register(context: &SessionContext) {
+    context.add_analyzer_rule(Arc::new(levels::Rule));
     context.add_analyzer_rule(Arc::new(quantified::Rule));
     context.add_analyzer_rule(Arc::new(shapes::Rule));
     context.add_analyzer_rule(Arc::new(one_value::Rule));

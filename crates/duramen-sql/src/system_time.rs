@@ -3,6 +3,7 @@
 //! The parser does not know where the clause may stand, so that it is taken out of the tokens
 //! before: the name of the table has it from then on, and its own name is its alias.
 
+use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::dialect::{Dialect, Precedence};
 use datafusion::sql::sqlparser::keywords::{Keyword, RESERVED_FOR_TABLE_ALIAS};
 use datafusion::sql::sqlparser::parser::Parser;
@@ -181,6 +182,9 @@ fn computed(rest: &mut Rest<'_>, expected: &str) -> Result<String, String> {
     let above = rest.dialect.prec_value(Precedence::Between);
     let parsed = parser.parse_subexpr(above).map_err(|_| expected.to_owned())?;
     rest.tokens = rest.tokens.get(parser.index()..).unwrap_or_default();
+    if matches!(parsed, Expr::Subquery(_)) {
+        return Err(format!("{expected}, and no subquery: ask for it before"));
+    }
     let time = moment::computed(parsed).map_err(|why| format!("{expected}: {why}"))?;
     time.ok_or_else(|| expected.to_owned())
 }

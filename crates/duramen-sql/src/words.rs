@@ -1,6 +1,6 @@
 //! Where the words and texts of a query stand.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use datafusion::common::Span;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
@@ -24,9 +24,11 @@ pub(crate) enum Role {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Words {
     /// All places of each word, in their order.
-    words: HashMap<String, Vec<(Location, Role)>>,
+    places: HashMap<String, Vec<(Location, Role)>>,
     /// Where each text in quotes first stands: there may be very many.
     texts: HashMap<String, Location>,
+    /// The words that stand in double quotes.
+    quoted: HashSet<String>,
 }
 
 impl Words {
@@ -45,7 +47,10 @@ impl Words {
                 Token::Word(word) => {
                     let next = tokens.peek().map(|next| &next.token);
                     last = role((before, last), next);
-                    found.words.entry(word.value.clone()).or_default().push((place, last));
+                    found.places.entry(word.value.clone()).or_default().push((place, last));
+                    if word.quote_style == Some('"') {
+                        found.quoted.insert(word.value.clone());
+                    }
                 }
                 _ => {}
             }
@@ -55,7 +60,7 @@ impl Words {
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &str> {
-        self.words.keys().chain(self.texts.keys()).map(String::as_str)
+        self.places.keys().chain(self.texts.keys()).map(String::as_str)
     }
 
     /// Where a text in quotes first stands.
@@ -63,18 +68,24 @@ impl Words {
         self.texts.get(text).copied()
     }
 
+    /// Whether a word stands in double quotes somewhere.
+    pub(crate) fn is_quoted(&self, word: &str) -> bool {
+        self.quoted.contains(word)
+    }
+
     /// Where a word first has a role; where it first stands if it never has it.
     pub(crate) fn place(&self, word: &str, wanted: Role) -> Option<Location> {
-        let Some(places) = self.words.get(word) else { return self.text(word) };
+        let Some(places) = self.places.get(word) else { return self.text(word) };
         let having = places.iter().find(|(_, role)| *role == wanted);
         having.or_else(|| places.first()).map(|(place, _)| *place)
     }
 
-    /// Where a word stands that is there once.
+    /// Where a word stands that is there once, or a text.
     pub(crate) fn only(&self, word: &str) -> Option<Location> {
-        match self.words.get(word)?.as_slice() {
-            [(place, _)] => Some(*place),
-            _ => None,
+        match self.places.get(word).map(Vec::as_slice) {
+            Some([(place, _)]) => Some(*place),
+            Some(_) => None,
+            None => self.text(word),
         }
     }
 
@@ -85,7 +96,7 @@ impl Words {
             let place = (place.line, place.column);
             (begin.line, begin.column) <= place && place <= (end.line, end.column)
         };
-        let mut places = self.words.get(word).into_iter().flatten().map(|(place, _)| *place);
+        let mut places = self.places.get(word).into_iter().flatten().map(|(place, _)| *place);
         places.rfind(is_within)
     }
 }

@@ -79,7 +79,8 @@ const SAID: &[(&str, &str)] = &[
     ),
     (
         "Cannot access field at argument 1: type {} is not Struct, Map, or Null",
-        "{0} has no fields, so that nothing can stand behind a dot",
+        "{0} has no fields, so that nothing can stand behind a dot: parts of JSON text are t.a ->> \
+         'b'",
     ),
     (
         "Projections require unique expression names but the expression \"{}\" at position {} and",
@@ -152,18 +153,36 @@ const SAID: &[(&str, &str)] = &[
         "Physical plan does not support logical expression ScalarSubquery",
         "a subquery here that looks at what is outside of it: join it to that",
     ),
-    ("Unsupported SQL type {}", "there is no type {0}"),
+    ("Unsupported SQL type {}", "there is no type {0}{@0}"),
     (
         "Cannot automatically convert {} to {}",
         "a value of {0} does not become one of {1} by itself: CAST it",
     ),
     (
         "Date part '{}' not supported",
-        "there is no part '{0}'{'0} of a time: it has a year, month, day, hour and others",
+        "there is no part '{0}'{@0} of a time: it has a year, month, day, hour and others",
     ),
     (
         "Unsupported date_trunc granularity: '{}'. Supported values are: {}",
         "there is no '{0}'{'0} that a time is cut to: give one of {1}",
+    ),
+    (
+        "Inconsistent data type across values list at row {} column {}. Was {} but found {}",
+        "rows of VALUES have {2} and {3} in one column: CAST one of them",
+    ),
+    (
+        "Correlated scalar subquery can only be used in Projection, Filter, Aggregate plan nodes",
+        "a subquery in ON of an outer join that looks at a row: compute it by a subquery behind \
+         FROM",
+    ),
+    (
+        "Attempting to write an Arrow interval type {} to parquet",
+        "a file of Parquet has no intervals: CAST(x AS TEXT), or EXTRACT(EPOCH FROM x)",
+    ),
+    (
+        "Physical plan does not support logical expression WindowFunction{}",
+        "a function of windows before rows are there, as in WHERE: put the condition behind \
+         QUALIFY, or compute it by a subquery behind FROM",
     ),
     (
         "Physical plan does not support logical expression AggregateFunction{}",
@@ -245,10 +264,15 @@ fn no_match(said: &str, places: &Places) -> Option<String> {
             candidates.push(candidate);
         }
     }
-    let advice = if candidates.is_empty() {
+    let advice = if types::named(call) == "avg(INTERVAL)" {
+        "avg(EXTRACT(EPOCH FROM x)) is that of their seconds".to_owned()
+    } else if candidates.is_empty() {
         "it takes other values".to_owned()
     } else {
-        format!("it takes {}", candidates.join(", "))
+        let of_numbers = candidates.iter().any(|candidate| candidate.contains("DOUBLE"));
+        let is_of_text = of_numbers && types::named(call).contains("(TEXT");
+        let json = if is_of_text { "; a number of JSON text is json_get_float(x)" } else { "" };
+        format!("it takes {}{json}", candidates.join(", "))
     };
     Some(format!("there is no {call}{}: {advice}", places.of(name, Role::Function)))
 }

@@ -117,8 +117,7 @@ impl PreparedPlan {
         let FastPlan { plan: of, outputs, table, .. } = fast.plan();
         let outputs = chosen.into_iter().map(|index| outputs.get(index).copied());
         let outputs = outputs.collect::<Option<_>>()?;
-        let schema = places.headings.name(plan.schema());
-        let template = Template { plan: of.clone(), outputs, schema };
+        let template = Template { plan: of.clone(), outputs, schema: plan.schema() };
         let wanted = places.wanted.clone();
         let (place, columns) = table.clone();
         let columns = wanted_of(&columns, &wanted).cloned().collect();

@@ -78,9 +78,9 @@ impl<'a> Outer<'a> {
         format!("{of}{}", self.numbers.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Each of the values once.
-    fn values(&self) -> Result<Rows> {
-        let names: Vec<_> = self.columns.iter().map(|_| self.name(NAME)).collect();
+    /// Each of the values once, by names that begin so.
+    pub(super) fn values(&self, name: &str) -> Result<Rows> {
+        let names: Vec<_> = self.columns.iter().map(|_| self.name(name)).collect();
         let columns = all(self.columns).zip(&names).map(|(column, name)| column.alias(name));
         let plan = LogicalPlanBuilder::from(self.table.clone()).project(columns)?.distinct()?;
         Ok((plan.build()?, names.into_iter().map(Column::from_name).collect()))
@@ -110,7 +110,7 @@ impl<'a> Outer<'a> {
     /// The rows that a plan gives for each of the values.
     pub(super) fn rows(&self, plan: &LogicalPlan) -> Result<Rows> {
         if !looks_outside(plan) {
-            let (values, of) = self.values()?;
+            let (values, of) = self.values(NAME)?;
             return Ok((LogicalPlanBuilder::from(plan.clone()).cross_join(values)?.build()?, of));
         }
         match plan {
@@ -172,7 +172,7 @@ impl<'a> Outer<'a> {
             return Ok((plan, of));
         }
         // There is a row also for values for which nothing is found.
-        let (values, every) = self.values()?;
+        let (values, every) = self.values(NAME)?;
         let keys = (every.clone(), of);
         let plan = LogicalPlanBuilder::from(values)
             .join_detailed(plan, JoinType::Left, keys, None, NullEquality::NullEqualsNull)?

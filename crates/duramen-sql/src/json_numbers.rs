@@ -1,0 +1,199 @@
+//! JSON text beside numbers and truths: it is the number or the truth that it has, and NULL where
+//! it has none.
+//!
+//! The planner takes it for text, and casts that: one record with a string in that field would be
+//! the end of the query.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::planner::RawBinaryExpr;
+use datafusion::logical_expr::{
+    BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, when,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+use crate::column_type::is_json;
+use crate::json_function::{as_float, as_integer, as_truth};
+use crate::rewriting::each_expression;
+
+/// What stands beside JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Integer,
+    Number,
+    Truth,
+}
+
+impl Beside {
+    fn of(expr: &Expr, schema: &DFSchema) -> Option<Self> {
+        Some(match expr.get_type(schema).ok()? {
+            of if of.is_integer() => Self::Integer,
+            of if of.is_numeric() => Self::Number,
+            DataType::Boolean => Self::Truth,
+            _ => return None,
+        })
+    }
+
+    /// Has JSON read as such a value, integers as floats.
+    fn read(self, json: &mut Expr) {
+        let text = std::mem::take(json);
+        *json = if self == Self::Truth { as_truth(text) } else { as_float(text) };
+    }
+}
+
+/// Whether an expression is JSON text. An operator is none, and has others in it.
+fn has_json(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr, Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::ScalarFunction(_))
+        && expr.to_field(schema).is_ok_and(|(_, field)| is_json(&field))
+}
+
+/// An operator whose JSON text is what the other side is; none if it has to stay as it is.
+pub(crate) fn operator(expr: &mut RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    use BinaryOperator as Of;
+    let RawBinaryExpr { op, left, right } = expr;
+    let is_computed = matches!(op, Of::Plus | Of::Minus | Of::Multiply | Of::Divide | Of::Modulo);
+    let operator = match op {
+        Of::Eq => Operator::Eq,
+        Of::NotEq => Operator::NotEq,
+        Of::Lt => Operator::Lt,
+        Of::LtEq => Operator::LtEq,
+        Of::Gt => Operator::Gt,
+        Of::GtEq => Operator::GtEq,
+        // What it is of is no matter.
+        _ if is_computed => Operator::Plus,
+        _ => return Ok(None),
+    };
+    let (is_left, is_right) = (has_json(left, schema), has_json(right, schema));
+    if is_computed {
+        let is_number =
+            |expr: &Expr| Beside::of(expr, schema).is_some_and(|beside| beside != Beside::Truth);
+        if is_left && (is_right || is_number(right)) {
+            *left = as_float(std::mem::take(left));
+        }
+        if is_right && is_number(left) {
+            *right = as_float(std::mem::take(right));
+        }
+        return Ok(None);
+    }
+    let (json, other) = match (is_left, is_right) {
+        (true, false) => (&*left, &*right),
+        (false, true) => (&*right, &*left),
+        _ => return Ok(None),
+    };
+    let Some(beside) = Beside::of(other, schema) else { return Ok(None) };
+    compared(json, beside, |json| {
+        let (left, right) = if is_left { (json, other.clone()) } else { (other.clone(), json) };
+        binary(left, operator, right)
+    })
+    .map(Some)
+}
+
+fn binary(left: Expr, op: Operator, right: Expr) -> Expr {
+    Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
+}
+
+/// What is asked of JSON text, of the value that it is. An integer has all of its digits.
+fn compared(json: &Expr, beside: Beside, asked: impl Fn(Expr) -> Expr) -> Result<Expr> {
+    match beside {
+        Beside::Truth => Ok(asked(as_truth(json.clone()))),
+        Beside::Number => Ok(asked(as_float(json.clone()))),
+        Beside::Integer => {
+            let integer = as_integer(json.clone());
+            when(integer.clone().is_not_null(), asked(integer))
+                .otherwise(asked(as_float(json.clone())))
+        }
+    }
+}
+
+/// The rule for lists and ranges, which comes before types are looked at.
+pub(crate) fn rule() -> Arc<dyn AnalyzerRule + Send + Sync> {
+    Arc::new(Rule)
+}
+
+#[derive(Debug)]
+struct Rule;
+
+impl AnalyzerRule for Rule {
+    fn name(&self) -> &'static str {
+        "json_among_numbers"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        each_expression(plan, |expr, schema| expr.transform_up(|expr| among(expr, schema)))
+    }
+}
+
+fn among(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match &expr {
+        Expr::InList(InList { expr: json, list, negated }) if has_json(json, schema) => {
+            let Some(beside) = all_beside(list.iter(), schema) else {
+                return Ok(Transformed::no(expr));
+            };
+            let found = compared(json, beside, |json| {
+                Expr::InList(InList::new(Box::new(json), list.clone(), *negated))
+            })?;
+            Ok(Transformed::yes(found))
+        }
+        Expr::Between(Between { expr: json, negated, low, high }) if has_json(json, schema) => {
+            let Some(beside) = all_beside([&**low, &**high].into_iter(), schema) else {
+                return Ok(Transformed::no(expr));
+            };
+            let found = compared(json, beside, |json| {
+                Expr::Between(Between::new(Box::new(json), *negated, low.clone(), high.clone()))
+            })?;
+            Ok(Transformed::yes(found))
+        }
+        Expr::InSubquery(of) if has_json(&of.expr, schema) => {
+            let found =
+                Expr::Column(Column::from(of.subquery.subquery.schema().qualified_field(0)));
+            let beside = Beside::of(&found, of.subquery.subquery.schema());
+            let Some(beside) = beside else { return Ok(Transformed::no(expr)) };
+            let mut of = of.clone();
+            beside.read(&mut of.expr);
+            Ok(Transformed::yes(Expr::InSubquery(of)))
+        }
+        Expr::Case(case) if case.expr.as_ref().is_some_and(|json| has_json(json, schema)) => {
+            let values = case.when_then_expr.iter().map(|(value, _)| &**value);
+            if all_beside(values, schema).is_none() {
+                return Ok(Transformed::no(expr));
+            }
+            Ok(Transformed::yes(Expr::Case(searched(case.clone(), schema)?)))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
+/// `CASE json WHEN 1 THEN ..` as `CASE WHEN json = 1 THEN ..`.
+fn searched(mut case: Case, schema: &DFSchema) -> Result<Case> {
+    let Some(json) = case.expr.take() else { return Ok(case) };
+    for (value, _) in &mut case.when_then_expr {
+        let equals = |json| binary(json, Operator::Eq, value.as_ref().clone());
+        **value = match Beside::of(value, schema) {
+            Some(beside) => compared(&json, beside, equals)?,
+            None => equals(json.as_ref().clone()),
+        };
+    }
+    Ok(case)
+}
+
+/// What all of some expressions are, but for NULL.
+fn all_beside<'e>(mut exprs: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<Beside> {
+    let is_null = |expr: &Expr| matches!(expr, Expr::Literal(ScalarValue::Null, _));
+    exprs.try_fold(None, |all, expr| {
+        if is_null(expr) {
+            return Some(all);
+        }
+        Some(Some(match (all, Beside::of(expr, schema)?) {
+            (None, beside) => beside,
+            (Some(all), beside) if all == beside => beside,
+            (Some(Beside::Truth), _) | (_, Beside::Truth) => return None,
+            _ => Beside::Number,
+        }))
+    })?
+}
