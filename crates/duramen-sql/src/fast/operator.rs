@@ -61,7 +61,11 @@ impl ExtensionPlanner for Planner {
         let [plain] = inputs else {
             return internal_err!("an aggregate of encoded columns stands for one plan");
         };
-        Ok(Some(Arc::new(FastAggregateExec::new(node.fast.clone(), Arc::clone(plain)))))
+        let plain = Arc::clone(plain);
+        Ok(Some(match node.fast.clone() {
+            Some(fast) => Arc::new(FastAggregateExec::new(fast, plain)),
+            None => plain,
+        }))
     }
 }
 

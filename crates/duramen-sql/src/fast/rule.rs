@@ -22,7 +22,8 @@ const JOINS: &str = "decorrelate_predicate_subquery";
 /// An aggregate and what the engine is asked for in its place.
 #[derive(Debug, Clone)]
 pub(super) struct FastAggregate {
-    pub(super) fast: FastPlan,
+    /// What the engine is asked; none if the plan has become another one.
+    pub(super) fast: Option<FastPlan>,
     pub(super) plain: LogicalPlan,
 }
 
@@ -67,7 +68,8 @@ impl OptimizerRule for Rule {
                 let Some(fast) = FastPlan::of(&aggregate) else {
                     return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
                 };
-                let node = FastAggregate { fast, plain: LogicalPlan::Aggregate(aggregate) };
+                let plain = LogicalPlan::Aggregate(aggregate);
+                let node = FastAggregate { fast: Some(fast), plain };
                 let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
                 Ok(Transformed::new(plan, true, TreeNodeRecursion::Jump))
             }
@@ -101,7 +103,10 @@ impl UserDefinedLogicalNodeCore for FastAggregate {
         let Ok([plain]) = <[LogicalPlan; 1]>::try_from(inputs) else {
             return internal_err!("an aggregate of encoded columns stands for one plan");
         };
-        Ok(Self { fast: self.fast.clone(), plain })
+        // A condition without columns is pushed down here: it is no more what the engine is asked.
+        let is_filtered = matches!(plain, LogicalPlan::Filter(_));
+        let fast = self.fast.clone().filter(|_| !is_filtered);
+        Ok(Self { fast, plain })
     }
 }
 
