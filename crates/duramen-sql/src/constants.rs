@@ -4,7 +4,8 @@
 //! that adds rows where they are NULL, and above grouping sets; it leaves them out of orders there,
 //! so that rows came in another order than was asked for, and windows had wrong partitions. Above an
 //! inner join it forgets some of them once it has relied on them, and gives the query up. So nothing
-//! is known to be constant, equal or in order where something is constant in what they read.
+//! is known to be constant, equal or in order where something is constant in what they read, nor
+//! behind a filter that says it of more than columns.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
@@ -34,6 +36,9 @@ impl PhysicalOptimizerRule for Rule {
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|plan| {
+            if has_computed(&*plan) {
+                return Ok(Transformed::yes(Inconstant::of(plan)));
+            }
             if !is_misled(&*plan) {
                 return Ok(Transformed::no(plan));
             }
@@ -50,6 +55,15 @@ impl PhysicalOptimizerRule for Rule {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// Whether a filter says something of what is computed: of `a / 3 = 1` it is concluded that rows are
+/// in the order of `a`.
+fn has_computed(plan: &dyn ExecutionPlan) -> bool {
+    let is_computed = |expr: &Arc<dyn PhysicalExpr>| !expr.children().is_empty();
+    let known = plan.equivalence_properties().eq_group();
+    plan.downcast_ref::<FilterExec>().is_some()
+        && known.iter().any(|class| class.iter().any(is_computed))
 }
 
 /// Whether what is known of the inputs of an operator would be wrong of its rows.

@@ -194,7 +194,17 @@ pub(crate) struct Joined {
     pub(crate) column: usize,
     gathered: Arc<Gathered>,
     /// All partitions of the scan read the same rows.
-    found: Mutex<Option<Option<Sought>>>,
+    found: Mutex<Found>,
+}
+
+/// Which rows a scan reads.
+#[derive(Debug, Default)]
+enum Found {
+    /// It was not asked for any.
+    #[default]
+    Unknown,
+    All,
+    Few(Sought),
 }
 
 impl Joined {
@@ -202,21 +212,22 @@ impl Joined {
         Self { column, gathered, found: Mutex::default() }
     }
 
-    fn found(&self) -> MutexGuard<'_, Option<Option<Sought>>> {
+    fn found(&self) -> MutexGuard<'_, Found> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The rows of a table that are joined; none if all have to be read.
     pub(crate) fn rows(&self, (rows, table): (&Columns, &TableColumns)) -> Result<Option<Columns>> {
         let mut found = self.found();
-        if found.is_none() {
-            let sought = match self.gathered.values()? {
-                Some(values) => self.sought(values, (rows, table))?,
-                None => None,
-            };
-            *found = Some(sought);
+        if let Found::Unknown = *found {
+            let values = self.gathered.values()?;
+            let few = values.map(|values| self.sought(values, (rows, table))).transpose()?;
+            *found = few.flatten().map_or(Found::All, Found::Few);
         }
-        Ok(found.iter().flatten().next().map(|sought| sought.rows.clone()))
+        Ok(match &*found {
+            Found::Few(sought) => Some(sought.rows.clone()),
+            Found::Unknown | Found::All => None,
+        })
     }
 
     fn sought(
@@ -235,9 +246,9 @@ impl Joined {
 impl fmt::Display for Joined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.found() {
-            None => write!(f, "sought if few are joined"),
-            Some(None) => write!(f, "not sought as many are joined"),
-            Some(Some(sought)) => write!(f, "sought by {} as few are joined", sought.by),
+            Found::Unknown => write!(f, "sought if few are joined"),
+            Found::All => write!(f, "not sought as many are joined"),
+            Found::Few(sought) => write!(f, "sought by {} as few are joined", sought.by),
         }
     }
 }

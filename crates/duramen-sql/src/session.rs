@@ -41,9 +41,9 @@ use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, casts, constants, depth, failure, fast, first_rows,
-    function, growth, guards, in_lists, information, intervals, join_conditions, joined,
-    json_function, json_marks, modifiers, moment, projections, read_once, repairs, rounding,
-    sorted, standard, statement, subqueries, unions, unnest, version, windows, zeros, zones,
+    function, growth, guards, in_lists, information, intervals, joined, json_function, json_marks,
+    modifiers, moment, projections, read_once, repairs, rounding, sorted, standard, statement,
+    subqueries, unions, unnest, version, windows, zeros, zones,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -485,7 +485,6 @@ fn context_in(
     zeros::register(&context);
     in_lists::register(&context);
     guards::register(&context);
-    join_conditions::register(&context);
     unnest::register(&context);
     json_function::register(&context);
     json_marks::register(&context);
@@ -504,8 +503,8 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
         *rule = Arc::new(projections::Rule);
     }
     rules.insert(0, Arc::new(unions::Rule));
-    rules.insert(0, Arc::new(first_rows::Rule));
     rules.insert(0, Arc::new(constants::Rule));
+    rules.insert(0, Arc::new(first_rows::Rule));
     rules
 }
 

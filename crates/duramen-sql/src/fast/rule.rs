@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalN
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
 use super::lowering::FastPlan;
-use crate::{null_joins, subqueries, zeros};
+use crate::{join_conditions, null_joins, subqueries, zeros};
 
 /// The rule that distinct counts are taken apart by, which hides them.
 const BEFORE: &str = "single_distinct_aggregation_to_group_by";
@@ -43,6 +43,8 @@ pub(crate) fn with_rule() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let at = at.unwrap_or(rules.len());
     let own: [Arc<dyn OptimizerRule + Send + Sync>; 2] = [Arc::new(Rule), zeros::of_distinct()];
     rules.splice(at..at, own);
+    let inferring = rules.iter().position(|rule| rule.name() == join_conditions::INFERRING);
+    rules.insert(inferring.unwrap_or(0), Arc::new(join_conditions::Rule));
     let joins = rules.iter().position(|rule| rule.name() == JOINS).unwrap_or(0);
     rules.insert(joins, subqueries::marks());
     rules
@@ -68,8 +70,8 @@ impl OptimizerRule for Rule {
                 let Some(fast) = FastPlan::of(&aggregate) else {
                     return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
                 };
-                let plain = LogicalPlan::Aggregate(aggregate);
-                let node = FastAggregate { fast: Some(fast), plain };
+                let node =
+                    FastAggregate { fast: Some(fast), plain: LogicalPlan::Aggregate(aggregate) };
                 let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
                 Ok(Transformed::new(plan, true, TreeNodeRecursion::Jump))
             }

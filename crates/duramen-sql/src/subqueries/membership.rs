@@ -60,23 +60,10 @@ impl AnalyzerRule for Rule {
     }
 }
 
-/// Whether a subquery looks at the row, and gives rows one by one: what groups or counts them says
-/// something also where none is like the row. One that does not look at it is sought in for a
-/// constant.
+/// Whether a subquery is sought in by what its rows are compared with there. One that does not look
+/// at the row is joined by what is sought, if that is none but a constant.
 fn is_of_matches(of: &InSubquery) -> bool {
-    let counts = |plan: &LogicalPlan| {
-        let counts = matches!(
-            plan,
-            LogicalPlan::Aggregate(_) | LogicalPlan::Window(_) | LogicalPlan::Limit(_)
-        );
-        Ok(counts || matches!(plan, LogicalPlan::Sort(sort) if sort.fetch.is_some()))
-    };
-    let Subquery { subquery, outer_ref_columns, .. } = &of.subquery;
-    if outer_ref_columns.is_empty() {
-        // A join that knows of NULL needs a column to join by.
-        return of.expr.column_refs().is_empty();
-    }
-    !subquery.exists(counts).unwrap_or(true)
+    !of.subquery.outer_ref_columns.is_empty() || of.expr.column_refs().is_empty()
 }
 
 /// `x NOT IN s` as a condition: `NOT EXISTS (s WHERE (x = it) IS NOT FALSE)`.

@@ -1,6 +1,7 @@
 //! Random queries, answered here and by `SQLite`, which plans and runs them in another way.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
@@ -45,11 +46,11 @@ fn databases() -> (Session, Connection) {
             for column in columns {
                 let value = value(&mut random, column);
                 if let Some(value) = &value {
-                    json += &format!(",\"{column}\":{}", value.replace('\'', "\""));
+                    write!(json, ",\"{column}\":{}", value.replace('\'', "\"")).unwrap();
                 } else if random.below(2) == 0 {
-                    json += &format!(",\"{column}\":null");
+                    write!(json, ",\"{column}\":null").unwrap();
                 }
-                values += &format!(", {}", value.unwrap_or_else(|| "NULL".to_owned()));
+                write!(values, ", {}", value.unwrap_or_else(|| "NULL".to_owned())).unwrap();
             }
             json.push('}');
             records.put(row, json, &CommitOptions::default()).unwrap();
@@ -286,10 +287,11 @@ fn select(random: &mut Random, depth: u32) -> (String, usize) {
             let columns = [group.clone(), aggregates.clone()].concat();
             sql = format!("SELECT {} FROM {from}{filter}", columns.join(", "));
             if !group.is_empty() {
-                sql += &format!(" GROUP BY {}", group.join(", "));
+                write!(sql, " GROUP BY {}", group.join(", ")).unwrap();
             }
             if random.below(3) == 0 {
-                sql += &format!(" HAVING {} > {}", aggregate(random, &scope), random.below(4));
+                let (of, least) = (aggregate(random, &scope), random.below(4));
+                write!(sql, " HAVING {of} > {least}").unwrap();
             }
             columns
         }

@@ -317,7 +317,7 @@ impl IndexWalk {
             self.page = entries.next(self.page_entries)?;
             counts.entries += entries.visited() - before;
             self.given = 0;
-            if self.page.len() == 0 {
+            if self.page.is_empty() {
                 self.entries.pop();
             }
         }
