@@ -158,14 +158,22 @@ fn own_events(
     let born = data.born(data.schema.path(record.path()).space, record.ordinal().0)?;
     if let Some(path) = data.schema.field(record.path(), VERSION_FIELD) {
         let versions = node(path, record.ordinal().0);
+        let mut fault = None;
         data.versions(versions, until, &mut |set, state| {
             if let Datum::Int(version) = state
                 && set > after
             {
-                events.push((set, RecordEvent::Saved(version.cast_unsigned())));
+                match went_with_all(data, set) {
+                    Ok(true) => {}
+                    Ok(false) => events.push((set, RecordEvent::Saved(version.cast_unsigned()))),
+                    Err(error) => fault = Some(error),
+                }
             }
-            stop(set <= after || events.len() >= limit)
+            stop(set <= after || events.len() >= limit || fault.is_some())
         })?;
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
         // It came as a key alone, with what it goes on counting from.
         if let Some(&(first, _)) = events.last()
             && born == Some(first)
@@ -177,7 +185,7 @@ fn own_events(
     let created = data.created(record)?.filter(|&created| created > after && created <= until);
     if let Some(created) = created {
         let is_counted = events.last().is_some_and(|&(first, _)| first <= created);
-        if !is_counted && events.len() < limit {
+        if !is_counted && events.len() < limit && !went_with_all(data, created)? {
             events.push((created, RecordEvent::Saved(1)));
         }
     }
@@ -206,11 +214,18 @@ fn with_all(
     for end in ends.into_iter().filter(|&end| end > begin) {
         let Some((gone, Datum::Absent)) = data.version(node(ROOT, 0), end - 1)? else { continue };
         events.retain(|&(set, event)| set != end || event != RecordEvent::Deleted);
-        if gone > begin && is_there(data, record, gone - 1)? {
-            events.push((gone, RecordEvent::Deleted));
+        // The commit may have deleted the record first, and then the collection.
+        let gone = (gone, RecordEvent::Deleted);
+        if gone.0 > begin && !events.contains(&gone) && is_there(data, record, gone.0 - 1)? {
+            events.push(gone);
         }
     }
     Ok(())
+}
+
+/// Whether the collection went in a revision: what else that did to records is nowhere to be seen.
+fn went_with_all(data: &TreeData, revision: u32) -> Result<bool, Fault> {
+    Ok(matches!(data.version(node(ROOT, 0), revision)?, Some((_, Datum::Absent))))
 }
 
 /// Adds what the revision that a cut history begins with, and the kept ones before it, have of a

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
-    CommitOptions, Database, Document, DocumentOptions, ErrorKind, JsonPointer, Micros, Options,
-    Position, Revision,
+    Collection, CommitOptions, Database, Document, DocumentOptions, ErrorKind, JsonPointer,
+    KeyKind, Micros, Options, Position, Revision,
 };
 
 fn pointer(text: &str) -> JsonPointer {
@@ -292,4 +292,53 @@ fn closing_in_a_hurry_writes_no_checkpoint_and_keeps_every_commit() {
     };
     assert_eq!(closed("a", true), (0, 1));
     assert_eq!(closed("b", false), (1, 1));
+}
+
+/// Each event of a record, oldest first: its revision, and the version it saved if it did.
+fn events(records: &Collection, key: &str) -> Vec<(u64, Option<u64>)> {
+    let history = records.history(key).unwrap().map(Result::unwrap);
+    let told = history.map(|event| (event.revision.0, event.record.map(|record| record.version)));
+    let mut events: Vec<_> = told.collect();
+    events.reverse();
+    events
+}
+
+/// What a commit saved before it deleted the collection was told as there, and a record that it
+/// deleted before as deleted twice.
+#[test]
+fn what_a_commit_did_to_records_of_a_collection_that_it_deleted_is_in_no_history() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("c", KeyKind::Text).unwrap();
+    // More of them than are looked up at once.
+    let (mut saved, mut deleted) = (Vec::new(), Vec::new());
+    for round in 0..40 {
+        records.put_many([("a", "{}"), ("b", "{}")], &plain()).unwrap();
+        let mut transaction = db.transaction();
+        transaction.put_record("c", &"a".into(), format!("[{round}]").as_bytes()).unwrap_err();
+        let changed = format!(r#"{{"n":{round}}}"#);
+        transaction.put_record("c", &"a".into(), changed.as_bytes()).unwrap();
+        transaction.delete_records("c", &["b".into()]).unwrap();
+        transaction.put_record("c", &format!("new {round}").into(), b"{}").unwrap();
+        transaction.delete_document("c").unwrap();
+        transaction.commit(&plain()).unwrap();
+        saved.push(2 * round + 1);
+        deleted.push(2 * round + 2);
+        if round == 20 {
+            db.checkpoint().unwrap();
+        }
+    }
+    records.put_many([("a", "{}"), ("b", "{}")], &plain()).unwrap();
+    saved.push(81);
+    for key in ["a", "b"] {
+        let events = events(&records, key);
+        let of = |is_saved: bool| {
+            let of = events.iter().filter(move |(_, version)| version.is_some() == is_saved);
+            of.map(|&(revision, _)| revision).collect::<Vec<u64>>()
+        };
+        assert_eq!(of(true), saved, "{key}");
+        assert_eq!(of(false), deleted, "{key}");
+        assert!(events.is_sorted_by_key(|&(revision, _)| revision), "{key}");
+    }
+    assert_eq!(records.history("new 1").unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(db.check().unwrap().is_clean());
 }
