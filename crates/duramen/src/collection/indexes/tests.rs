@@ -483,6 +483,25 @@ fn a_collection_that_is_dropped_and_made_again_in_one_commit_keeps_nothing_of_wh
     assert!(db.check().unwrap().is_clean());
 }
 
+/// Such a commit was refused for values that no record has after it.
+#[test]
+fn what_was_saved_twice_is_no_conflict_in_a_collection_that_is_dropped_in_the_same_commit() {
+    let db = Database::memory().unwrap();
+    let collection = db.create_collection("c", KeyKind::Text).unwrap();
+    collection.create_index(&define("n", "n").unique()).unwrap();
+    collection.put_many([("a", r#"{"n":1}"#), ("b", r#"{"n":2}"#)], &how()).unwrap();
+    let mut transaction = db.transaction();
+    transaction.put_record("c", &"b".into(), br#"{"n":1}"#).unwrap();
+    transaction.put_record("c", &"x".into(), br#"{"n":1}"#).unwrap();
+    transaction.delete_document("c").unwrap();
+    transaction.commit(&how()).unwrap();
+    collection.put("y", r#"{"n":1}"#, &how()).unwrap();
+    let found = collection.query(&Query::new().filter(Filter::eq("n", 1))).unwrap();
+    assert_eq!(found.map(|record| record.unwrap().key).collect::<Vec<_>>(), [Key::from("y")]);
+    assert_eq!(collection.put("a", r#"{"n":1}"#, &how()).unwrap_err().kind(), ErrorKind::Conflict);
+    assert!(db.check().unwrap().is_clean());
+}
+
 #[test]
 fn a_unique_index_is_made_of_a_collection_that_is_dropped_and_made_again_meanwhile() {
     for (is_twice, seed) in [(false, 0), (true, 1)] {
