@@ -37,6 +37,7 @@ mod repair;
 mod retention;
 mod salvaged;
 mod scrub;
+mod staged_records;
 mod tags;
 mod transact;
 mod turnover;
