@@ -1,11 +1,11 @@
 //! What is the same in all rows of an input, and not in all of what an operator makes of it.
 //!
-//! `DataFusion` (55) knows columns to be constant, as behind `WHERE a = 2`, also above an outer join
-//! that adds rows where they are NULL, and above grouping sets; it leaves them out of orders there,
-//! so that rows came in another order than was asked for, and windows had wrong partitions. Above an
-//! inner join it forgets some of them once it has relied on them, and gives the query up. So nothing
-//! is known to be constant, equal or in order where something is constant in what they read, nor
-//! behind a filter that says it of more than columns.
+//! `DataFusion` (55) knows columns to be constant, as behind `WHERE a = 2`, also above an outer
+//! join that adds rows where they are NULL, and above grouping sets; it leaves them out of orders
+//! there, so that rows came in another order than was asked for, and windows had wrong partitions.
+//! Above an inner join it forgets some of them once it has relied on them, and gives the query up.
+//! So nothing is known to be constant, equal or in order where something is constant in what they
+//! read, nor behind a filter that says it of more than columns.
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,8 +57,8 @@ impl PhysicalOptimizerRule for Rule {
     }
 }
 
-/// Whether a filter says something of what is computed: of `a / 3 = 1` it is concluded that rows are
-/// in the order of `a`.
+/// Whether a filter says something of what is computed: of `a / 3 = 1` it is concluded that rows
+/// are in the order of `a`.
 fn has_computed(plan: &dyn ExecutionPlan) -> bool {
     let is_computed = |expr: &Arc<dyn PhysicalExpr>| !expr.children().is_empty();
     let known = plan.equivalence_properties().eq_group();
