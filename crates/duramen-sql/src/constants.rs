@@ -6,6 +6,10 @@
 //! Above an inner join it forgets some of them once it has relied on them, and gives the query up.
 //! So nothing is known to be constant, equal or in order where something is constant in what they
 //! read, nor behind a filter that says it of more than columns.
+//!
+//! Of a union it knows that a column has one value in each part, takes that for no matter of order,
+//! and then drops rows by the order of another part: `SELECT a, 1 AS k FROM t UNION ALL SELECT c, 2
+//! FROM t ORDER BY k DESC, a LIMIT 2`. So nothing is known of what a union gives either.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,15 +21,17 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
     replace_children_if_necessary,
 };
 
-/// Hides what is constant in the inputs of such operators.
+/// Hides what is constant, before anything looks at orders.
 #[derive(Debug)]
 pub(crate) struct Rule;
 
@@ -36,13 +42,13 @@ impl PhysicalOptimizerRule for Rule {
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|plan| {
-            if has_computed(&*plan) {
-                return Ok(Transformed::yes(Inconstant::of(plan)));
+            if plan.is::<UnionExec>() || has_computed(&*plan) {
+                return Ok(Transformed::yes(Arc::new(AnyRows::new(plan))));
             }
             if !is_misled(&*plan) {
                 return Ok(Transformed::no(plan));
             }
-            let children = plan.children().into_iter().cloned().map(Inconstant::of).collect();
+            let children = plan.children().into_iter().cloned().map(AnyRows::of).collect();
             replace_children_if_necessary(plan, children).map(Transformed::yes)
         })
         .data()
@@ -61,9 +67,9 @@ impl PhysicalOptimizerRule for Rule {
 /// are in the order of `a`.
 fn has_computed(plan: &dyn ExecutionPlan) -> bool {
     let is_computed = |expr: &Arc<dyn PhysicalExpr>| !expr.children().is_empty();
-    let known = plan.equivalence_properties().eq_group();
-    plan.downcast_ref::<FilterExec>().is_some()
-        && known.iter().any(|class| class.iter().any(is_computed))
+    let Some(filter) = plan.downcast_ref::<FilterExec>() else { return false };
+    let known = filter.properties().eq_properties.eq_group();
+    known.iter().any(|class| class.iter().any(is_computed))
 }
 
 /// Whether what is known of the inputs of an operator would be wrong of its rows.
@@ -79,15 +85,15 @@ fn is_misled(plan: &dyn ExecutionPlan) -> bool {
     )
 }
 
-/// An input of which nothing is known to be constant.
+/// The same rows, of whose values and order nothing is known.
 #[derive(Debug)]
-pub(crate) struct Inconstant {
+pub(crate) struct AnyRows {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
-impl Inconstant {
-    /// The input itself if nothing is known anyway.
+impl AnyRows {
+    /// The input itself if nothing is known of its values anyway.
     fn of(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         if input.equivalence_properties().eq_group().is_empty() {
             return input;
@@ -102,9 +108,9 @@ impl Inconstant {
     }
 }
 
-impl ExecutionPlan for Inconstant {
+impl ExecutionPlan for AnyRows {
     fn name(&self) -> &'static str {
-        "Inconstant"
+        "AnyRows"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -113,6 +119,14 @@ impl ExecutionPlan for Inconstant {
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        true
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
@@ -131,7 +145,7 @@ impl ExecutionPlan for Inconstant {
         inputs: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let [input] = <[_; 1]>::try_from(inputs)
-            .map_err(|_| internal_datafusion_err!("Inconstant has one input"))?;
+            .map_err(|_| internal_datafusion_err!("AnyRows has one input"))?;
         Ok(Arc::new(Self::new(input)))
     }
 
@@ -157,8 +171,8 @@ impl ExecutionPlan for Inconstant {
     }
 }
 
-impl DisplayAs for Inconstant {
+impl DisplayAs for AnyRows {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Inconstant")
+        write!(f, "AnyRows")
     }
 }

@@ -34,7 +34,7 @@ use duramen::Columns;
 use futures::{StreamExt, stream};
 
 use crate::column_type::TableColumns;
-use crate::constants::Inconstant;
+use crate::constants::AnyRows;
 use crate::failure;
 use crate::passing::passed;
 use crate::scan::TableScan;
@@ -116,7 +116,7 @@ fn seeking(
         return Ok(None);
     }
     let is_passing = plan.downcast_ref::<RepartitionExec>().is_some()
-        || plan.downcast_ref::<Inconstant>().is_some()
+        || plan.downcast_ref::<AnyRows>().is_some()
         || plan.downcast_ref::<CoalescePartitionsExec>().is_some();
     let index = if is_passing { Some(index) } else { passed(&**plan, index) };
     let children = plan.children();

@@ -102,7 +102,6 @@ mod syntax;
 mod system_time;
 mod table;
 mod type_names;
-mod unions;
 mod unnest;
 mod values;
 mod version;

@@ -43,7 +43,7 @@ use crate::{
     arithmetic, array_agg, as_of_join, casts, constants, depth, failure, fast, first_rows,
     function, growth, guards, in_lists, information, intervals, joined, json_function, json_marks,
     modifiers, moment, projections, read_once, repairs, rounding, sorted, standard, statement,
-    subqueries, unions, unnest, version, windows, zeros, zones,
+    subqueries, unnest, version, windows, zeros, zones,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -502,7 +502,6 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     for rule in rules.iter_mut().filter(|rule| rule.name() == projections::REPLACED) {
         *rule = Arc::new(projections::Rule);
     }
-    rules.insert(0, Arc::new(unions::Rule));
     rules.insert(0, Arc::new(constants::Rule));
     rules.insert(0, Arc::new(first_rows::Rule));
     rules

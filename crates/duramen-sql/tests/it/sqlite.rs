@@ -15,7 +15,7 @@ use crate::differential::Random;
 const QUERIES: usize = 400;
 
 /// Percent of the queries that may be refused.
-const REFUSED_MAX: usize = 2;
+const REFUSED_MAX: usize = 1;
 
 /// The tables, with how many rows they have, and those of their columns that are not in all.
 const TABLES: [(&str, u64, &[&str]); 3] =
@@ -181,8 +181,19 @@ fn condition(random: &mut Random, scope: &Scope, depth: u32) -> String {
             let seen = if random.below(2) == 0 { both(&within, scope) } else { within.clone() };
             let condition = condition(random, &seen, depth - 1);
             let (of, column) = (integer(random, scope, 0), integer(random, &within, 0));
+            let rows = match random.below(6) {
+                0 => format!("max({column}) FROM {table} AS {alias} WHERE {condition}"),
+                1 => format!(
+                    "max({column}) FROM {table} AS {alias} WHERE {condition} GROUP BY {}",
+                    one(random, &within.integers)
+                ),
+                2 => format!(
+                    "{column} FROM {table} AS {alias} WHERE {condition} ORDER BY {alias}.i LIMIT 2"
+                ),
+                _ => format!("{column} FROM {table} AS {alias} WHERE {condition}"),
+            };
             let not = random.of(&["", "NOT "]);
-            format!("{of} {not}IN (SELECT {column} FROM {table} AS {alias} WHERE {condition})")
+            format!("{of} {not}IN (SELECT {rows})")
         }
         _ => {
             let (table, alias, within) = inner(random, scope);

@@ -289,24 +289,26 @@ impl CollectionSnapshot {
     fn first_of_index(&self, query: &Query) -> Result<Option<Vec<u64>>> {
         let expression = query.expression()?;
         order::check(&query.order)?;
-        let (Some(view), Some(limit)) = (RecordView::of(self), query.limit) else {
-            return Ok(None);
-        };
+        let wanted = query.limit.and_then(|limit| limit.checked_add(query.offset));
+        let wanted = wanted.and_then(|wanted| usize::try_from(wanted).ok());
+        let (Some(view), Some(wanted)) = (RecordView::of(self), wanted) else { return Ok(None) };
         let mut counts = QueryCounts::default();
         let way = Way::of(self, query, expression.as_deref(), &mut counts)?;
         let Way::Ordered(ordered) = way else { return Ok(None) };
         let expression = expression.filter(|_| !ordered.is_exact);
-        let mut walk = IndexWalk::new(self, ordered, None, usize::try_from(limit).ok())?;
+        let mut walk = IndexWalk::new(self, ordered, None, Some(wanted))?;
         let mut first = Vec::new();
-        while (first.len() as u64) < limit {
+        for _ in 0..wanted {
             match walk.next_chosen((&view, expression.as_deref()), &mut counts)? {
                 NextChosen::Record(ordinal) => first.push(ordinal),
-                NextChosen::End => return Ok(Some(first)),
+                NextChosen::End => break,
                 NextChosen::TooFew => return Ok(None),
             }
         }
         // Those that come behind have greater keys, or the same ones of the same values.
-        Ok((!walk.may_be_cut()).then_some(first))
+        let is_cut = first.len() == wanted && walk.may_be_cut();
+        let offset = usize::try_from(query.offset).unwrap_or(usize::MAX).min(first.len());
+        Ok((!is_cut).then(|| first.split_off(offset)))
     }
 
     /// Of how many records a filter is true.

@@ -94,6 +94,8 @@ impl Columns {
     /// let best = Query::new().order_by(Order::desc("rank").nulls_last()).limit(3);
     /// let found = columns.with_first_of(&best)?.expect("named by the index");
     /// assert_eq!(found.rows(0)?.len(), 3);
+    /// let last = columns.with_first_of(&best.offset(998))?.expect("named by the index");
+    /// assert_eq!(last.rows(0)?.len(), 2);
     /// # Ok::<(), duramen::Error>(())
     /// ```
     pub fn with_first_of(&self, query: &Query) -> Result<Option<Self>> {

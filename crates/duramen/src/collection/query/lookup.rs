@@ -301,11 +301,9 @@ impl IndexWalk {
             None => u64::MAX,
         };
         let looks = Looks { most, ..Looks::default() };
-        let (prefix, page) = (prefix.len(), KeyPage::default());
-        let given = 0;
-        let walk =
-            Self { entries, prefix, is_descending, nulls_first, page, given, page_entries, looks };
-        Ok(walk)
+        let prefix = prefix.len();
+        let of = Self { entries, prefix, is_descending, nulls_first, ..Self::default() };
+        Ok(Self { page_entries, looks, ..of })
     }
 
     /// The next record's ordinal.

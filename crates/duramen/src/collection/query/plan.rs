@@ -58,7 +58,7 @@ pub(super) struct Ordered {
     pub(super) index: String,
     /// What all keys begin with: the values that the filter says.
     pub(super) prefix: Vec<u8>,
-    pub(super) range: EntryRange,
+    range: EntryRange,
     pub(super) is_descending: bool,
     /// Whether records without a value at the first path come before the others, or behind them,
     /// where that is not as their keys are.
