@@ -81,6 +81,8 @@ pub(crate) struct Staged {
     unseen_bytes: usize,
     /// About how many bytes the statement keeps beside its changes, such as keys.
     kept_bytes: usize,
+    /// The keys of the rows, if the statement tells of them.
+    keys: Option<Vec<Key>>,
 }
 
 /// The rows that a statement changes.
@@ -98,6 +100,8 @@ type Find = fn(&Session, &ObjectName, &Places) -> Result<Target>;
 
 /// What a statement did.
 struct Changed {
+    rows: usize,
+    /// Their keys, if it tells of them.
     keys: Vec<Key>,
     /// The columns that it gave values to, if only NULL.
     columns: Vec<String>,
@@ -202,7 +206,7 @@ impl Session {
             let revision = committed.revisions.first().map(|(_, revision)| *revision);
             return match returning {
                 Some(returning) => returning.answer(revision),
-                None => Self::counted(changed.keys.len(), revision),
+                None => Self::counted(changed.rows, revision),
             };
         }
     }
@@ -281,7 +285,33 @@ impl Staged {
     pub(crate) fn new(session: &Session, places: &Places) -> Self {
         let bytes_max = session.options.memory_bytes / STAGED_SHARE;
         let allowance = places.allowance.clone();
-        Self { allowance, bytes_max, rows: 0, unseen_bytes: 0, kept_bytes: 0 }
+        Self { allowance, bytes_max, rows: 0, unseen_bytes: 0, kept_bytes: 0, keys: None }
+    }
+
+    /// Keeps the keys of what is changed where there is something to be told of it.
+    fn telling(self, returning: Option<&[SelectItem]>) -> Self {
+        Self { keys: returning.map(|_| Vec::new()), ..self }
+    }
+
+    /// A row was changed, by a text of so many bytes; `Full` and so on as [`Staged::add`].
+    pub(crate) fn change(
+        &mut self,
+        transaction: &Transaction,
+        key: Key,
+        bytes: usize,
+    ) -> Result<()> {
+        if self.keys.is_some() {
+            self.keep(transaction, &key, 1)?;
+        }
+        if let Some(keys) = &mut self.keys {
+            keys.push(key);
+        }
+        self.add(transaction, 1, bytes)
+    }
+
+    /// What the statement did, with the columns that it gave values to.
+    fn done(self, columns: Vec<String>, told_at: Told) -> Changed {
+        Changed { rows: self.rows, keys: self.keys.unwrap_or_default(), columns, told_at }
     }
 
     /// Some more rows were changed, by texts of so many bytes; `Full` once all of them take more

@@ -85,8 +85,9 @@ impl Session {
         let into = (name.as_str(), &mut transaction);
         let mut staged = Staged::new(self, places);
         let found = (Existing::Refused, None);
-        let rows = insert::fill(answer, &writer, found, into, &mut staged)?.len();
+        insert::fill(answer, &writer, found, into, &mut staged)?;
         transaction.commit(&CommitOptions::default())?;
+        let rows = staged.rows;
         let records = if rows == 1 { "1 record".to_owned() } else { format!("{rows} records") };
         Self::done(&format!(
             "made the collection {name:?} with keys of the type {keys}, and {records} in it"

@@ -5,13 +5,9 @@ use std::fmt::Write as _;
 use datafusion::sql::sqlparser::ast::{Delete, FromTable, Ident, ObjectName, TableWithJoins};
 use duramen::{Result, Transaction};
 
-use super::{Changed, KEY, Staged, Target, Told, behind, factor, key_of, unsupported};
-use crate::record_json::Cells;
+use super::{Changed, KEY, Staged, Target, Told, behind, factor, unsupported, update};
 use crate::session::Session;
 use crate::statement::Places;
-
-/// Keys of records that are deleted together.
-const KEYS_AT_ONCE: usize = 4_096;
 
 fn from(delete: &Delete) -> &[TableWithJoins] {
     match &delete.from {
@@ -39,28 +35,18 @@ pub(super) fn run(
     let alias = alias.map_or_else(|| name.to_string(), ToString::to_string);
     let tables = from(delete).iter().chain(delete.using.iter().flatten());
     let tables = tables.map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let mut sql = format!("SELECT DISTINCT {alias}.{KEY} FROM {tables}");
+    // Other tables may find a record several times.
+    let once = if delete.using.is_some() { "DISTINCT " } else { "" };
+    let mut sql = format!("SELECT {once}{alias}.{KEY} FROM {tables}");
     if let Some(selection) = &delete.selection {
         let _ = write!(sql, " WHERE {selection}");
     }
-    let (kind, mut keys) = (target.collection.key_kind(), Vec::new());
-    let mut staged = Staged::new(session, places);
-    for batch in
-        session.read_with(&behind(places.with.as_deref(), sql), places, session.tables(places))?
-    {
-        let batch = batch?;
-        let cells = Cells::new(batch.column(0), &batch.schema_ref().fields()[0])?;
-        for row in 0..batch.num_rows() {
-            let key = key_of(kind, &cells, row, row as u64 + 1)?;
-            staged.keep(transaction, &key, 1)?;
-            staged.rows += 1;
-            keys.push(key);
-        }
+    let sql = behind(places.with.as_deref(), sql);
+    let mut staged = Staged::new(session, places).telling(delete.returning.as_deref());
+    for batch in session.read_with(&sql, places, session.tables(places))? {
+        let keys = update::keys(&batch?, target, staged.rows as u64)?;
+        transaction.delete_records(target.collection.name(), &keys)?;
+        keys.into_iter().try_for_each(|key| staged.change(transaction, key, 0))?;
     }
-    staged.rows = 0;
-    for some in keys.chunks(KEYS_AT_ONCE) {
-        transaction.delete_records(target.collection.name(), some)?;
-        staged.add(transaction, some.len(), 0)?;
-    }
-    Ok(Changed { keys, columns: Vec::new(), told_at: Told::Before })
+    Ok(staged.done(Vec::new(), Told::Before))
 }

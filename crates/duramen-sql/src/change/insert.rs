@@ -56,7 +56,7 @@ pub(super) fn run(
     let columns = columns((insert, target), source, &answer)?;
     let writer = RecordWriter::new(target.collection.key_kind(), Some(target), &columns);
     let writer = writer.with_numbers(&given);
-    let mut staged = Staged::new(session, places);
+    let mut staged = Staged::new(session, places).telling(insert.returning.as_deref());
     let mut proposed = match existing {
         Existing::Updated(set) => {
             Some(Proposed::new(Upsert { insert, set, columns: &columns, target })?)
@@ -64,17 +64,17 @@ pub(super) fn run(
         _ => None,
     };
     let into = (target.collection.name(), &mut *transaction);
-    let mut keys = fill(answer, &writer, (existing, proposed.as_mut()), into, &mut staged)?;
+    fill(answer, &writer, (existing, proposed.as_mut()), into, &mut staged)?;
     if let Some(proposed) = proposed {
         let updated = proposed.update(session, places, transaction, &mut staged);
-        keys.extend(updated.map_err(|error| error.in_context("ON CONFLICT DO UPDATE"))?);
+        updated.map_err(|error| error.in_context("ON CONFLICT DO UPDATE"))?;
     }
     let mut columns: Vec<String> = columns.into_iter().flatten().collect();
     if let Existing::Updated(set) = existing {
         let table = alias(insert).map_or(target.collection.name(), |alias| alias.value.as_str());
         columns.extend(update::columns(&set.assignments, table, target));
     }
-    Ok(Changed { keys, columns, told_at: Told::After })
+    Ok(staged.done(columns, Told::After))
 }
 
 /// Asks for the rows that are to be inserted, with the numbers that have more digits than those.
@@ -91,16 +91,16 @@ pub(super) fn read<'s>(
     Ok((answer, given))
 }
 
-/// Inserts the rows of a query into a collection: the keys of their records. Those whose keys are
-/// there may be proposed for an update.
+/// Inserts the rows of a query into a collection. Those whose keys are there may be proposed for an
+/// update.
 pub(super) fn fill(
     answer: Answer<'_>,
     writer: &RecordWriter<'_>,
     (existing, mut proposed): (Existing<'_>, Option<&mut Proposed<'_>>),
     (name, transaction): (&str, &mut Transaction),
     staged: &mut Staged,
-) -> Result<Vec<Key>> {
-    let (mut keys, mut row) = (Vec::new(), 0);
+) -> Result<()> {
+    let mut row = 0;
     for batch in answer {
         let batch = batch?;
         let mut records = writer.records(&batch)?;
@@ -118,12 +118,10 @@ pub(super) fn fill(
                 }
                 continue;
             }
-            staged.add(transaction, 1, json.len())?;
-            staged.keep(transaction, &key, 1)?;
-            keys.push(key);
+            staged.change(transaction, key, json.len())?;
         }
     }
-    Ok(keys)
+    Ok(())
 }
 
 fn existing(insert: &Insert) -> Result<Existing<'_>> {

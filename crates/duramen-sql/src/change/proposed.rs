@@ -79,17 +79,17 @@ impl<'i> Proposed<'i> {
         Ok(PLACES * (json.len() + RECORD_BYTES))
     }
 
-    /// Stages what becomes of the records that are there; the keys of those that are changed.
+    /// Stages what becomes of the records that are there.
     pub(super) fn update(
         self,
         session: &Session,
         places: &Places,
         transaction: &mut Transaction,
         staged: &mut Staged,
-    ) -> Result<Vec<Key>> {
+    ) -> Result<()> {
         let target = self.upsert.target;
         // What was dropped has no records.
-        let Some(like) = &target.table else { return Ok(Vec::new()) };
+        let Some(like) = &target.table else { return Ok(()) };
         self.transaction.commit(&CommitOptions::default())?;
         let records = self.collection.head()?;
         let place = TablePlace { document: None, name: PROPOSED.to_owned() };

@@ -47,11 +47,11 @@ pub(super) fn run(
     target: &Target,
     transaction: &mut Transaction,
 ) -> Result<Changed> {
-    let (tables, mut staged) = (session.tables(places), Staged::new(session, places));
+    let tables = session.tables(places);
+    let mut staged = Staged::new(session, places).telling(update.returning.as_deref());
     let source = Source { session, places, tables, proposed: None, with: places.with.as_deref() };
-    let keys = stage(update, source, target, transaction, &mut staged)?;
-    let columns = columns(&update.assignments, table(update, target)?, target);
-    Ok(Changed { keys, columns, told_at: Told::After })
+    stage(update, source, target, transaction, &mut staged)?;
+    Ok(staged.done(columns(&update.assignments, table(update, target)?, target), Told::After))
 }
 
 /// The columns that are set.
@@ -66,22 +66,22 @@ fn table<'u>(update: &'u Update, target: &'u Target) -> Result<&'u str> {
     Ok(alias.map_or(target.collection.name(), |alias| alias.value.as_str()))
 }
 
-/// Stages other values of fields of the records that are found; the keys of those.
+/// Stages other values of fields of the records that are found.
 pub(super) fn stage(
     update: &Update,
     source: Source<'_>,
     target: &Target,
     transaction: &mut Transaction,
     staged: &mut Staged,
-) -> Result<Vec<Key>> {
+) -> Result<()> {
     let Source { session, places, tables, proposed, with } = source;
     let table = table(update, target)?;
     let fields = update.assignments.iter().map(|assignment| field(assignment, table, target));
     let fields = fields.collect::<Result<Vec<_>>>()?;
     check(&fields)?;
     // A name alone may be that of another table's column, but not of those that are proposed.
-    let is_clear = others(update).is_empty() && update.table.joins.is_empty();
-    let is_clear = is_clear || proposed.is_some();
+    let is_alone = others(update).is_empty() && update.table.joins.is_empty();
+    let is_clear = is_alone || proposed.is_some();
     let copied = |assignment| copied(assignment, table, target).filter(|_| is_clear);
     let copied: Vec<Option<Copied>> = update.assignments.iter().map(copied).collect();
     let fits = fields.iter().zip(&update.assignments);
@@ -91,8 +91,9 @@ pub(super) fn stage(
     let needs_record = needs(|copied| matches!(copied, Copied::OfRecord(_)));
     let needs_proposed = needs(|copied| matches!(copied, Copied::OfProposed(_)));
     let name = target.collection.name();
-    let mut keys = Vec::new();
-    let mut seen = HashSet::new();
+    // Of those that other tables may find several times.
+    let mut seen = (!is_clear).then(HashSet::new);
+    let mut number = 0;
     let sql = behind(with, query(update, proposed.as_ref())?);
     let given = Given::of_update(update, with);
     if given.has_inside() {
@@ -100,16 +101,14 @@ pub(super) fn stage(
     }
     for batch in session.read_with(&sql, places, tables)? {
         let batch = batch?;
-        for (row, key) in self::keys(&batch, target, keys.len() as u64)?.into_iter().enumerate() {
-            staged.keep(transaction, &key, 2)?;
-            if !seen.insert(key.clone()) {
-                let message = format!(
-                    "record {key} is found several times, so that it is not clear which value it \
-                     is to have: have FROM and WHERE find it once"
-                );
-                return Err(Error::new(ErrorKind::Invalid, message));
+        for (row, key) in keys(&batch, target, number)?.into_iter().enumerate() {
+            if let Some(seen) = &mut seen {
+                staged.keep(transaction, &key, 1)?;
+                if !seen.insert(key.clone()) {
+                    return Err(found_again(&key));
+                }
             }
-            let number = keys.len() as u64 + 1;
+            number += 1;
             let record = if needs_record { transaction.get_record(name, &key)? } else { None };
             let other = match &proposed {
                 Some(records) if needs_proposed => {
@@ -124,11 +123,18 @@ pub(super) fn stage(
             let written = copied.iter().map(written).collect();
             let change = Change::of((&fields, &fits), (&batch, row, number), written)?;
             change.stage(name, &key, transaction)?;
-            staged.add(transaction, 1, change.bytes())?;
-            keys.push(key);
+            staged.change(transaction, key, change.bytes())?;
         }
     }
-    Ok(keys)
+    Ok(())
+}
+
+fn found_again(key: &Key) -> Error {
+    let message = format!(
+        "record {key} is found several times, so that it is not clear which value it is to have: \
+         have FROM and WHERE find it once"
+    );
+    Error::new(ErrorKind::Invalid, message)
 }
 
 /// The query for the key and the new values of each record that is found.
@@ -228,7 +234,8 @@ fn check(fields: &[Members]) -> Result<()> {
     Ok(())
 }
 
-fn keys(batch: &RecordBatch, target: &Target, before: u64) -> Result<Vec<Key>> {
+/// The keys in the first column, behind so many.
+pub(super) fn keys(batch: &RecordBatch, target: &Target, before: u64) -> Result<Vec<Key>> {
     let cells = Cells::new(batch.column(0), &batch.schema_ref().fields()[0])?;
     let kind = target.collection.key_kind();
     let key = |row| key_of(kind, &cells, row, before + row as u64 + 1);
