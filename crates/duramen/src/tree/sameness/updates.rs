@@ -3,7 +3,7 @@
 //! What differs in columns is found under one lock, which readers share, and staged under another:
 //! value by value both take several times as long (benchmark V7p). What needs more than a column,
 //! such as an array whose elements may have moved, a long text, or an object with other members, is
-//! put by itself.
+//! put by itself, and so is what a large value has behind so many nodes.
 
 use std::sync::Arc;
 
@@ -142,6 +142,7 @@ impl Writer {
             while let (Some(&node), Some(&at)) = (nodes.get(done), new.get(done)) {
                 let before = updates.found.len();
                 let place = (node.path(), node.ordinal().0);
+                updates.side.begin_value();
                 if let Err(fault) = updates.compare(place, at) {
                     updates.found.truncate(before);
                     return Err(fault);
@@ -163,6 +164,10 @@ struct Updates<'a, 'f, 't> {
 
 impl Updates<'_, '_, '_> {
     fn compare(&mut self, (path, ordinal): (PathId, u64), at: TapeIndex) -> Result<(), Fault> {
+        if !self.side.has_room() {
+            self.found.rest.push((node(path, ordinal), at));
+            return Ok(());
+        }
         let state = self.side.state(path, ordinal)?;
         let given = self.side.tape.item(at);
         if let Some(new) = inline(&given) {
