@@ -70,6 +70,7 @@ mod natural;
 mod null_joins;
 mod objects;
 mod operands;
+mod orders;
 mod outfile;
 mod parameter;
 mod passing;
