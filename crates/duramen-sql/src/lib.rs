@@ -61,6 +61,7 @@ mod json_function;
 mod json_marks;
 mod json_numbers;
 mod json_operator;
+mod lateral_values;
 mod materialized;
 mod merged;
 mod modifiers;
