@@ -110,7 +110,7 @@ mod tests {
     fn only_columns_that_repeat_get_other_names() {
         let cases = [
             ("SELECT a, b, a", r#"SELECT a, b, a AS "a_1""#),
-            ("SELECT t.a, a::INT, t.a::INT", r#"SELECT t.a, a::INT, t.a::INT AS "a_1""#),
+            ("SELECT t.a, u.a::INT, t.a::INT", r#"SELECT t.a, u.a::INT, t.a::INT AS "a_1""#),
             ("SELECT a, a AS a_1, a", r#"SELECT a, a AS a_1, a AS "a_2""#),
             ("SELECT a, a, a_1", r#"SELECT a, a AS "a_2", a_1"#),
             ("SELECT t.a, a, u.a", r#"SELECT t.a, a AS "a_1", u.a"#),

@@ -33,7 +33,7 @@ pub(super) fn matched(
             made.append(false);
             continue;
         }
-        let flags = flags.first().map(|flags| flags.as_string_view());
+        let flags = flags.first().map(AsArray::as_string_view);
         let flags = flags.filter(|flags| flags.is_valid(row)).map(|flags| flags.value(row));
         let regex = patterns.get(pattern.value(row), flags)?;
         let Some(groups) = regex.captures(text.value(row)) else {
