@@ -298,18 +298,40 @@ impl Number {
     }
 }
 
+/// Has `0x1F` read as the number that it is: the parser takes it for bytes, which `X'1F'` are.
+pub(crate) fn in_decimal(tokens: &mut [TokenWithSpan]) -> Result<()> {
+    for TokenWithSpan { token, span } in tokens {
+        let Token::HexStringLiteral(digits) = token else { continue };
+        // Bytes have quotes behind their letter.
+        if span.end.column - span.start.column > digits.len() as u64 + 2 {
+            continue;
+        }
+        let Ok(number) = u64::from_str_radix(digits, 16) else {
+            let message = format!(
+                "the number 0x{} (line {}, column {}) is none of 64 bits",
+                shown(digits),
+                span.start.line,
+                span.start.column
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        };
+        *token = Token::Number(number.to_string(), false);
+    }
+    Ok(())
+}
+
 /// Refuses numbers that are beyond floats, which would be infinite, and what is behind a number as
 /// if it were a part of it, which would be the name of a column.
 pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     for (token, next) in tokens.iter().zip(tokens.iter().skip(1)) {
         if let (Token::Number(number, _), Token::Word(word)) = (&token.token, &next.token)
-            && word.value.starts_with('_')
+            && let Some(advice) = within_number(number, &word.value)
             && word.quote_style.is_none()
             && token.span.end == next.span.start
         {
             let at = token.span.start;
             let message = format!(
-                "{number}{word} (line {}, column {}) is no number: write it without _",
+                "{number}{word} (line {}, column {}) is no number: {advice}",
                 at.line, at.column
             );
             return Err(Error::new(ErrorKind::Invalid, message));
@@ -329,6 +351,20 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What to do about a word that stands behind a number as if it were a part of it.
+fn within_number(number: &str, word: &str) -> Option<&'static str> {
+    let mut letters = word.chars();
+    match letters.next()? {
+        '_' => Some("write it without _"),
+        'x' | 'X' | 'b' | 'B' | 'o' | 'O'
+            if number == "0" && letters.next().is_some_and(|next| next.is_ascii_digit()) =>
+        {
+            Some("those of the base 16 are written as 0x1F")
+        }
+        _ => None,
+    }
 }
 
 /// Has the planner see the texts of numbers that lose digits where something is computed of them

@@ -173,6 +173,14 @@ fn of_schema(error: &SchemaError, places: &Places, part: Option<Span>) -> Error 
             let part = field.spans().first().or(part);
             no_column((field, valid_fields), places, part)
         }
+        // Columns of a list, of which one has its name without a table.
+        SchemaError::AmbiguousReference { field } if field.relation.is_some() => {
+            let name = field.name();
+            format!(
+                "there are two columns {name:?} here: give one of them another name with AS, or \
+                 leave one out with * EXCLUDE ({name})"
+            )
+        }
         SchemaError::AmbiguousReference { field } => {
             let part = field.spans().first().or(part);
             let (name, at) = (field.name(), places.of_column(field.name(), part));
@@ -194,10 +202,17 @@ fn of_schema(error: &SchemaError, places: &Places, part: Option<Span>) -> Error 
 
 fn no_column((field, valid): (&Column, &[Column]), places: &Places, part: Option<Span>) -> String {
     let name = field.name();
+    let at = places.of_column(name, part);
     if let Some(of) = field.relation.as_ref().and_then(|of| unknown(of, valid)) {
+        // Columns of queries around this one are not told.
+        if places.has_table(of) {
+            return format!(
+                "there is no column {name:?}{at} in {of:?}, or that is a table which is not seen \
+                 here"
+            );
+        }
         return no_origin((of, valid), places, part);
     }
-    let at = places.of_column(name, part);
     let same = valid.iter().filter(|known| known.name() == name);
     let mut others = same.filter_map(|known| Some(known.relation.as_ref()?.table().to_owned()));
     if let Some(of) = &field.relation

@@ -13,17 +13,20 @@ const CUBE_PARTS_MAX: usize = 12;
 /// is one among sets.
 pub(crate) fn of(grouping: &Expr) -> Option<Expr> {
     let sets = match grouping {
-        Expr::Rollup(parts) | Expr::Cube(parts) if has_lists(parts) => expanded(grouping)?,
+        Expr::Rollup(parts) | Expr::Cube(parts) if has_lists(parts) || are_repeated(parts) => {
+            expanded(grouping)?
+        }
         Expr::GroupingSets(sets) => {
             let inner: Vec<Option<Expr>> = sets.iter().map(|set| among_sets(set)).collect();
-            if inner.iter().all(Option::is_none) {
+            let is_repeated = |of: &Vec<Expr>| set(vec![of]).len() < of.len();
+            if inner.iter().all(Option::is_none) && !sets.iter().any(is_repeated) {
                 return None;
             }
             let mut all = Vec::new();
             for (set, inner) in sets.iter().zip(inner) {
                 match inner {
                     Some(inner) => all.extend(expanded(&inner)?),
-                    None => all.push(set.clone()),
+                    None => all.push(self::set(vec![set])),
                 }
             }
             all
@@ -89,6 +92,11 @@ fn has_lists(parts: &[Vec<Expr>]) -> bool {
     parts.iter().any(|part| part.len() != 1)
 }
 
+/// Whether a part is there twice, which the planner takes for two columns of one name.
+fn are_repeated(parts: &[Vec<Expr>]) -> bool {
+    (1..parts.len()).any(|at| parts[..at].contains(&parts[at]))
+}
+
 /// The parts whose bits are set, of which the first one has the highest.
 fn chosen(parts: &[Vec<Expr>], which: usize) -> Vec<&Vec<Expr>> {
     let is_in = |at: &usize| which >> (parts.len() - 1 - at) & 1 == 1;
@@ -118,6 +126,8 @@ mod tests {
             ("CUBE ((a, b), c)", Some("GROUPING SETS ((a, b, c), (a, b), (c), ())")),
             ("ROLLUP ((a, b), (a, c))", Some("GROUPING SETS ((a, b, c), (a, b), ())")),
             ("ROLLUP (a, b)", None),
+            ("ROLLUP (a, b, (a))", Some("GROUPING SETS ((a, b), (a, b), (a), ())")),
+            ("GROUPING SETS ((a, b, a), ())", Some("GROUPING SETS ((a, b), ())")),
             ("CUBE (a, b)", None),
             ("a, b WITH ROLLUP", Some("ROLLUP (a, b)")),
             ("a WITH CUBE", Some("CUBE (a)")),

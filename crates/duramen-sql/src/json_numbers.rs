@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::expr::{Between, InList, InSubquery};
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{
     BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, when,
@@ -39,12 +39,6 @@ impl Beside {
             _ => return None,
         })
     }
-
-    /// Has JSON read as such a value, integers as floats.
-    fn read(self, json: &mut Expr) {
-        let text = std::mem::take(json);
-        *json = if self == Self::Truth { as_truth(text) } else { as_float(text) };
-    }
 }
 
 /// Whether an expression is JSON text. An operator is none, and has others in it.
@@ -69,8 +63,8 @@ pub(crate) fn operator(expr: &mut RawBinaryExpr, schema: &DFSchema) -> Result<Op
         _ if is_computed => Operator::Plus,
         _ => return Ok(None),
     };
-    let (is_left, is_right) = (has_json(left, schema), has_json(right, schema));
     if is_computed {
+        let (is_left, is_right) = (has_json(left, schema), has_json(right, schema));
         let is_number =
             |expr: &Expr| Beside::of(expr, schema).is_some_and(|beside| beside != Beside::Truth);
         if is_left && (is_right || is_number(right)) {
@@ -81,17 +75,29 @@ pub(crate) fn operator(expr: &mut RawBinaryExpr, schema: &DFSchema) -> Result<Op
         }
         return Ok(None);
     }
-    let (json, other) = match (is_left, is_right) {
-        (true, false) => (&*left, &*right),
-        (false, true) => (&*right, &*left),
+    beside(left, operator, right, schema)
+}
+
+/// A comparison whose JSON text is what the other side is; none if it has to stay as it is.
+fn beside(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let is_left = has_json(left, schema);
+    let (json, other) = match (is_left, has_json(right, schema)) {
+        (true, false) => (left, right),
+        (false, true) => (right, left),
         _ => return Ok(None),
     };
     let Some(beside) = Beside::of(other, schema) else { return Ok(None) };
     compared(json, beside, |json| {
         let (left, right) = if is_left { (json, other.clone()) } else { (other.clone(), json) };
-        binary(left, operator, right)
+        binary(left, op, right)
     })
     .map(Some)
+}
+
+/// A comparison, whichever of its sides is JSON text.
+fn comparison(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Result<Expr> {
+    let known = beside(left, op, right, schema)?;
+    Ok(known.unwrap_or_else(|| binary(left.clone(), op, right.clone())))
 }
 
 fn binary(left: Expr, op: Operator, right: Expr) -> Expr {
@@ -130,54 +136,95 @@ impl AnalyzerRule for Rule {
 }
 
 fn among(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    match &expr {
-        Expr::InList(InList { expr: json, list, negated }) if has_json(json, schema) => {
-            let Some(beside) = all_beside(list.iter(), schema) else {
-                return Ok(Transformed::no(expr));
-            };
-            let found = compared(json, beside, |json| {
-                Expr::InList(InList::new(Box::new(json), list.clone(), *negated))
-            })?;
-            Ok(Transformed::yes(found))
+    let known = match &expr {
+        Expr::InList(of) => in_list(of, schema)?,
+        Expr::Between(of) => between(of, schema)?,
+        Expr::InSubquery(of) if has_json(&of.expr, schema) => in_subquery(of)?,
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) =>
+        {
+            beside(left, *op, right, schema)?
         }
-        Expr::Between(Between { expr: json, negated, low, high }) if has_json(json, schema) => {
-            let Some(beside) = all_beside([&**low, &**high].into_iter(), schema) else {
-                return Ok(Transformed::no(expr));
-            };
-            let found = compared(json, beside, |json| {
-                Expr::Between(Between::new(Box::new(json), *negated, low.clone(), high.clone()))
-            })?;
-            Ok(Transformed::yes(found))
-        }
-        Expr::InSubquery(of) if has_json(&of.expr, schema) => {
-            let found =
-                Expr::Column(Column::from(of.subquery.subquery.schema().qualified_field(0)));
-            let beside = Beside::of(&found, of.subquery.subquery.schema());
-            let Some(beside) = beside else { return Ok(Transformed::no(expr)) };
-            let mut of = of.clone();
-            beside.read(&mut of.expr);
-            Ok(Transformed::yes(Expr::InSubquery(of)))
-        }
-        Expr::Case(case) if case.expr.as_ref().is_some_and(|json| has_json(json, schema)) => {
-            let values = case.when_then_expr.iter().map(|(value, _)| &**value);
-            if all_beside(values, schema).is_none() {
-                return Ok(Transformed::no(expr));
+        Expr::Case(case) => match &case.expr {
+            Some(of) if is_beside_json(of, case.when_then_expr.iter().map(|of| &*of.0), schema) => {
+                Some(Expr::Case(searched(case.clone(), schema)?))
             }
-            Ok(Transformed::yes(Expr::Case(searched(case.clone(), schema)?)))
-        }
-        _ => Ok(Transformed::no(expr)),
+            _ => None,
+        },
+        _ => None,
+    };
+    Ok(known.map_or_else(|| Transformed::no(expr), Transformed::yes))
+}
+
+/// Whether a value is JSON text and others are numbers or truths, or the other way around.
+fn is_beside_json<'e>(
+    of: &Expr,
+    mut others: impl Iterator<Item = &'e Expr>,
+    schema: &DFSchema,
+) -> bool {
+    if has_json(of, schema) {
+        all_beside(others, schema).is_some()
+    } else {
+        Beside::of(of, schema).is_some()
+            && !of.is_volatile()
+            && others.any(|other| has_json(other, schema))
     }
+}
+
+fn in_list(of: &InList, schema: &DFSchema) -> Result<Option<Expr>> {
+    let InList { expr, list, negated } = of;
+    if !is_beside_json(expr, list.iter(), schema) {
+        return Ok(None);
+    }
+    if let Some(beside) = all_beside(list.iter(), schema) {
+        return compared(expr, beside, |json| {
+            Expr::InList(InList::new(Box::new(json), list.clone(), *negated))
+        })
+        .map(Some);
+    }
+    let equal = list.iter().map(|other| comparison(expr, Operator::Eq, other, schema));
+    let any = equal.collect::<Result<Vec<_>>>()?.into_iter().reduce(Expr::or);
+    Ok(any.map(|any| if *negated { !any } else { any }))
+}
+
+fn between(of: &Between, schema: &DFSchema) -> Result<Option<Expr>> {
+    let Between { expr, negated, low, high } = of;
+    let ends = || [&**low, &**high].into_iter();
+    if has_json(expr, schema)
+        && let Some(beside) = all_beside(ends(), schema)
+    {
+        return compared(expr, beside, |json| {
+            Expr::Between(Between::new(Box::new(json), *negated, low.clone(), high.clone()))
+        })
+        .map(Some);
+    }
+    let is_json = |expr: &Expr| has_json(expr, schema);
+    let is_beside = |expr: &Expr| Beside::of(expr, schema).is_some();
+    let is_one = is_beside(expr) && ends().any(is_json)
+        || is_json(expr) && ends().any(is_json) && ends().any(is_beside);
+    if !is_one || expr.is_volatile() {
+        return Ok(None);
+    }
+    let is_from = comparison(expr, Operator::GtEq, low, schema)?;
+    let within = is_from.and(comparison(expr, Operator::LtEq, high, schema)?);
+    Ok(Some(if *negated { !within } else { within }))
+}
+
+/// JSON text that is sought among numbers or truths.
+fn in_subquery(of: &InSubquery) -> Result<Option<Expr>> {
+    let found = Expr::Column(Column::from(of.subquery.subquery.schema().qualified_field(0)));
+    let Some(beside) = Beside::of(&found, of.subquery.subquery.schema()) else { return Ok(None) };
+    compared(&of.expr, beside, |json| {
+        Expr::InSubquery(InSubquery { expr: Box::new(json), ..of.clone() })
+    })
+    .map(Some)
 }
 
 /// `CASE json WHEN 1 THEN ..` as `CASE WHEN json = 1 THEN ..`.
 fn searched(mut case: Case, schema: &DFSchema) -> Result<Case> {
     let Some(json) = case.expr.take() else { return Ok(case) };
     for (value, _) in &mut case.when_then_expr {
-        let equals = |json| binary(json, Operator::Eq, value.as_ref().clone());
-        **value = match Beside::of(value, schema) {
-            Some(beside) => compared(&json, beside, equals)?,
-            None => equals(json.as_ref().clone()),
-        };
+        **value = comparison(&json, Operator::Eq, value, schema)?;
     }
     Ok(case)
 }

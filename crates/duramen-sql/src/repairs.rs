@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::SessionContext;
 
+mod groups;
 mod lists;
 mod numbers;
 mod spans;
@@ -30,12 +31,17 @@ enum Repair {
     Padded,
     /// The replacement of a regular expression has groups by a backslash only.
     Replaced,
+    /// A group that a regular expression passes over is NULL, so that those behind it keep their
+    /// places.
+    Matched,
     /// What is sought from before the first element on is sought from it on.
     Sought,
     /// There is no list of fewer than no elements.
     Resized,
     /// A stride that no list has room for.
     Sliced,
+    /// NULL is removed as any other element.
+    Removed,
     /// Lists of lists are no lists of numbers.
     OfNumbers,
     /// So is it of these, of which integers make an integer.
@@ -50,11 +56,13 @@ enum Repair {
 }
 
 /// The functions.
-const FUNCTIONS: [(&str, Repair); 21] = [
+const FUNCTIONS: [(&str, Repair); 23] = [
     ("lpad", Repair::Padded),
     ("rpad", Repair::Padded),
     ("regexp_replace", Repair::Replaced),
+    ("regexp_match", Repair::Matched),
     ("array_position", Repair::Sought),
+    ("array_remove_all", Repair::Removed),
     ("array_resize", Repair::Resized),
     ("array_slice", Repair::Sliced),
     ("array_add", Repair::OfNumbers),
@@ -186,7 +194,7 @@ impl ScalarUDFImpl for Repaired {
     }
 
     fn is_strict(&self) -> bool {
-        self.function().is_strict()
+        self.repair != Repair::Removed && self.function().is_strict()
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -198,6 +206,12 @@ impl ScalarUDFImpl for Repaired {
             Repair::Sliced => set_to(&mut args, 3, |strides| Ok(lists::stride(strides)))?,
             Repair::Sum | Repair::Product if *args.return_type() == DataType::Int64 => {
                 return lists::computed(self.name(), self.repair == Repair::Sum, &args);
+            }
+            Repair::Matched => {
+                return groups::matched(args, |args| self.inner.invoke_with_args(args));
+            }
+            Repair::Removed => {
+                return lists::removed(args, |args| self.inner.invoke_with_args(args));
             }
             Repair::Rounded => {
                 return numbers::rounded(args, |args| self.inner.invoke_with_args(args));

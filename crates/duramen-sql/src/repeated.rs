@@ -10,7 +10,8 @@ use datafusion::sql::sqlparser::ast::{
 
 /// Gives columns that are called as what they are of, where there was the same one before, its name
 /// and a number: `SELECT score, score` has `score` and `score_1`. The planner, which refuses the
-/// same name twice, does not look at casts. A subquery is called as what it selects.
+/// same name twice, does not look at casts, and takes a name without a table for the same as one
+/// with any. A name that is given stays. A subquery is called as what it selects.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
     let ControlFlow::Continue(()) = parsed.visit(&mut Repeated);
 }
@@ -24,20 +25,36 @@ impl VisitorMut for Repeated {
         if select.projection.len() < 2 {
             return ControlFlow::Continue(());
         }
-        let (mut seen, mut names) = (HashSet::new(), HashSet::new());
+        let given = select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+            _ => None,
+        });
+        let mut bare: HashSet<String> = given.collect();
+        let (mut seen, mut of_tables) = (HashSet::new(), HashSet::new());
+        let mut names = bare.clone();
         let mut repeated = Vec::new();
         for item in &mut select.projection {
             match item {
                 SelectItem::UnnamedExpr(Expr::Subquery(_)) => repeated.push(item),
                 SelectItem::UnnamedExpr(expr) => {
-                    let planned = without_casts(expr).to_string();
-                    if seen.insert(planned.clone()) {
-                        names.extend([name_of(expr), planned]);
-                    } else {
+                    let (of, name) = (without_casts(expr), name_of(expr));
+                    let is_taken = match &of {
+                        Expr::Identifier(_) => bare.contains(&name) || of_tables.contains(&name),
+                        Expr::CompoundIdentifier(_) => bare.contains(&name),
+                        _ => false,
+                    };
+                    let planned = of.to_string();
+                    if is_taken || !seen.insert(planned.clone()) {
                         repeated.push(item);
+                        continue;
                     }
+                    match of {
+                        Expr::Identifier(_) => _ = bare.insert(name.clone()),
+                        Expr::CompoundIdentifier(_) => _ = of_tables.insert(name.clone()),
+                        _ => {}
+                    }
+                    names.extend([name, planned]);
                 }
-                SelectItem::ExprWithAlias { alias, .. } => _ = names.insert(alias.value.clone()),
                 _ => {}
             }
         }
@@ -93,9 +110,12 @@ mod tests {
     fn only_columns_that_repeat_get_other_names() {
         let cases = [
             ("SELECT a, b, a", r#"SELECT a, b, a AS "a_1""#),
-            ("SELECT t.a, a::INT, t.a::INT", r#"SELECT t.a, a::INT, t.a::INT AS "a_1""#),
+            ("SELECT t.a, u.a::INT, t.a::INT", r#"SELECT t.a, u.a::INT, t.a::INT AS "a_1""#),
             ("SELECT a, a AS a_1, a", r#"SELECT a, a AS a_1, a AS "a_2""#),
             ("SELECT a, a, a_1", r#"SELECT a, a AS "a_2", a_1"#),
+            ("SELECT t.a, a, u.a", r#"SELECT t.a, a AS "a_1", u.a"#),
+            ("SELECT a, t.a, u.b", r#"SELECT a, t.a AS "a_1", u.b"#),
+            ("SELECT t.a, a, b AS a", r#"SELECT t.a AS "a_1", a AS "a_2", b AS a"#),
             (
                 "SELECT (SELECT x, x), *, a AS b",
                 r#"SELECT (SELECT x, x AS "x_1") AS "x", *, a AS b"#,

@@ -20,8 +20,8 @@ use crate::table::Wanted;
 use crate::words::{Role, Words};
 use crate::{
     any_list, as_of_join, casts, change, copy, depth, digits, distinct_from, field_names,
-    from_first, function, headings, materialized, merged, named_windows, objects, parameter,
-    repeated, rounding, row_values, spelling, syntax, system_time, unnest,
+    from_first, function, headings, lateral_values, materialized, merged, named_windows, objects,
+    parameter, repeated, rounding, row_values, spelling, syntax, system_time, unnest,
 };
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
@@ -74,6 +74,11 @@ impl Places {
     /// Where a word is, for people: where it first is what it is to be.
     pub(crate) fn of(&self, word: &str, role: Role) -> String {
         self.words.place(word, role).map_or_else(String::new, told)
+    }
+
+    /// Whether a word is the name of a table somewhere, or one that is given.
+    pub(crate) fn has_table(&self, word: &str) -> bool {
+        self.words.has_role(word, Role::Table) || self.words.has_role(word, Role::Given)
     }
 
     /// Whether a word stands in double quotes, where others have single ones for texts.
@@ -184,7 +189,8 @@ pub(crate) fn parse<'t>(
 ) -> Result<(Request, Places)> {
     let sql = sql.into();
     let dialect = Sql::of(sql.text);
-    let tokens = syntax::tokens(sql, &dialect)?;
+    let mut tokens = syntax::joined(syntax::tokens(sql, &dialect)?)?;
+    digits::in_decimal(&mut tokens)?;
     let mut places = Places::new(&tokens);
     places.operators = depth::operators(&tokens)?;
     let tokens = parameter::bind(tokens, values)?;
@@ -266,6 +272,7 @@ fn spell(statement: &mut Parsed, places: &mut Places) -> Result<()> {
     row_values::rewrite(statement);
     any_list::rewrite(statement);
     spelling::arrays_into_calls(statement);
+    lateral_values::rewrite(statement);
     unnest::rewrite(statement);
     field_names::rewrite(statement);
     repeated::rewrite(statement);

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{
-    Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError, Word,
+    Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace, Word,
 };
 use duramen::{Error, ErrorKind, Result, nearest};
 
@@ -60,6 +60,44 @@ pub(crate) fn tokens(sql: SqlText<'_>, dialect: &Sql) -> Result<Vec<TokenWithSpa
         token.span = Span::new(sql.place(token.span.start), sql.place(token.span.end));
     }
     Ok(tokens)
+}
+
+/// Makes one text of those behind each other that a new line is between, as SQL has it. Others are
+/// refused: the parser would take the second one for a name.
+pub(crate) fn joined(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let mut joined: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    // Where a text is that nothing but spaces stand behind, and whether one of them is a new line.
+    let mut last: Option<(usize, bool)> = None;
+    for token in tokens {
+        match (&token.token, last) {
+            (Token::Whitespace(space), Some((at, is_apart))) => {
+                let ends =
+                    matches!(space, Whitespace::Newline | Whitespace::SingleLineComment { .. });
+                last = Some((at, is_apart || ends));
+            }
+            (Token::SingleQuotedString(more), Some((at, true))) => {
+                let before = joined.get_mut(at).map(|before| &mut before.token);
+                if let Some(Token::SingleQuotedString(text)) = before {
+                    text.push_str(more);
+                }
+                joined.truncate(at + 1);
+                last = Some((at, false));
+                continue;
+            }
+            (Token::SingleQuotedString(_), Some((_, false))) => {
+                let at = told(token.span.start);
+                let message = format!(
+                    "two texts stand behind each other {at}: write || between them, or a name in \
+                     double quotes"
+                );
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+            (Token::SingleQuotedString(_), None) => last = Some((joined.len(), false)),
+            _ => last = None,
+        }
+        joined.push(token);
+    }
+    Ok(joined)
 }
 
 /// Why a text is no SQL.

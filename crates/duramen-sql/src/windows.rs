@@ -4,7 +4,8 @@
 //! as 1e17 + 3 - 1e17 is no 3, and an infinity never leaves; and where a function cannot subtract
 //! there is no answer. These are computed anew of the rows of each window, as `PostgreSQL` does.
 //!
-//! `lag` and `lead` by NULL rows are NULL, which it takes for one row.
+//! `lag` and `lead` by NULL rows are NULL, which it takes for one row. Those that ignore NULLs see
+//! all rows of a partition at once: row by row, those that are NULL further on are not counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,11 +16,14 @@ use datafusion::arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err, not_impl_err};
-use datafusion::logical_expr::expr::WindowFunction;
-use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::expr::{NullTreatment, WindowFunction};
+use datafusion::logical_expr::function::{
+    AccumulatorArgs, ExpressionArgs, PartitionEvaluatorArgs, StateFieldsArgs, WindowUDFFieldArgs,
+};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Cast, Expr, ExprSchemable, LogicalPlan,
-    ReversedUDAF, Signature, WindowFunctionDefinition, lit,
+    PartitionEvaluator, ReversedUDAF, ReversedUDWF, Signature, WindowFunctionDefinition, WindowUDF,
+    WindowUDFImpl, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
@@ -75,7 +79,12 @@ fn set_right(window: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
         }
         WindowFunctionDefinition::WindowUDF(of) if SHIFTS.contains(&of.name()) => {
             let name = of.name().to_owned();
-            shifted(&name, &mut window.params.args, schema)
+            let is_whole = window.params.null_treatment == Some(NullTreatment::IgnoreNulls);
+            if is_whole {
+                let whole = WindowUDF::new_from_impl(Whole(of.as_ref().clone()));
+                window.fun = WindowFunctionDefinition::WindowUDF(Arc::new(whole));
+            }
+            Ok(shifted(&name, &mut window.params.args, schema)? || is_whole)
         }
         _ => Ok(false),
     }
@@ -97,6 +106,62 @@ fn shifted(name: &str, args: &mut Vec<Expr>, schema: &DFSchema) -> Result<bool> 
     let kind = value.get_type(schema)?;
     *args = vec![Expr::Literal(ScalarValue::try_from(&kind)?, None), lit(1_i64)];
     Ok(true)
+}
+
+/// The same function of windows, which sees all rows of a partition at once.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Whole(WindowUDF);
+
+impl WindowUDFImpl for Whole {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.0.signature()
+    }
+
+    fn expressions(&self, args: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
+        self.0.expressions(args)
+    }
+
+    fn partition_evaluator(
+        &self,
+        args: PartitionEvaluatorArgs<'_>,
+    ) -> Result<Box<dyn PartitionEvaluator>> {
+        Ok(Box::new(WholePartition(self.0.partition_evaluator_factory(args)?)))
+    }
+
+    fn field(&self, args: WindowUDFFieldArgs<'_>) -> Result<FieldRef> {
+        self.0.field(args)
+    }
+
+    fn coerce_types(&self, kinds: &[DataType]) -> Result<Vec<DataType>> {
+        self.0.coerce_types(kinds)
+    }
+
+    fn reverse_expr(&self) -> ReversedUDWF {
+        match self.0.reverse_expr() {
+            ReversedUDWF::Reversed(of) => {
+                let whole = WindowUDF::new_from_impl(Self(of.as_ref().clone()));
+                ReversedUDWF::Reversed(Arc::new(whole))
+            }
+            other => other,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct WholePartition(Box<dyn PartitionEvaluator>);
+
+impl PartitionEvaluator for WholePartition {
+    fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        self.0.evaluate_all(values, rows)
+    }
+
+    fn supports_bounded_execution(&self) -> bool {
+        false
+    }
 }
 
 /// The same function, which is computed anew for a window unless it can leave rows behind.

@@ -73,6 +73,11 @@ impl Words {
         self.quoted.contains(word)
     }
 
+    /// Whether a word has a role somewhere.
+    pub(crate) fn has_role(&self, word: &str, wanted: Role) -> bool {
+        self.places.get(word).is_some_and(|places| places.iter().any(|(_, role)| *role == wanted))
+    }
+
     /// Where a word first has a role; where it first stands if it never has it.
     pub(crate) fn place(&self, word: &str, wanted: Role) -> Option<Location> {
         let Some(places) = self.places.get(word) else { return self.text(word) };

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalN
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
 use super::lowering::FastPlan;
-use crate::{join_conditions, null_joins, subqueries, zeros};
+use crate::{join_conditions, null_joins, orders, subqueries, zeros};
 
 /// The rule that distinct counts are taken apart by, which hides them.
 const BEFORE: &str = "single_distinct_aggregation_to_group_by";
@@ -47,6 +47,7 @@ pub(crate) fn with_rule() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules.insert(inferring.unwrap_or(0), Arc::new(join_conditions::Rule));
     let joins = rules.iter().position(|rule| rule.name() == JOINS).unwrap_or(0);
     rules.insert(joins, subqueries::marks());
+    rules.push(orders::rule());
     rules
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, Int64Array};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::array::{Array, AsArray, Int64Array, ListArray};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::{cast, interleave};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
@@ -109,6 +110,42 @@ pub(super) fn computed(
     let rows = lists.as_list::<i32>().iter();
     let totals = rows.map(|list| list.map_or(Ok(None), total));
     given(&totals.collect::<Result<Int64Array>>()?, is_one(&args.args))
+}
+
+/// Lists without an element, which may be NULL.
+pub(super) fn removed(
+    args: ScalarFunctionArgs,
+    remove: impl FnOnce(ScalarFunctionArgs) -> Result<ColumnarValue>,
+) -> Result<ColumnarValue> {
+    let [lists, elements] = args.args.as_slice() else { return remove(args) };
+    let (rows, is_one) = (args.number_rows, is_one(&args.args));
+    let (lists, elements) = (lists.to_array(rows)?, elements.to_array(rows)?);
+    let nulls = elements.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+    let (Some(nulls), DataType::List(item)) = (nulls, lists.data_type().clone()) else {
+        return remove(args);
+    };
+    let others = remove(args)?.to_array(rows)?;
+    let (lists, others) = (lists.as_list::<i32>(), others.as_list::<i32>());
+    let (values, left) = (lists.values(), others.values());
+    let missing = values.logical_nulls();
+    let is_there = |at: &usize| missing.as_ref().is_none_or(|missing| missing.is_valid(*at));
+    let mut kept = Vec::with_capacity(values.len());
+    let mut lengths = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let (before, is_of_null) = (kept.len(), nulls.is_null(row));
+        let of = if is_of_null { lists } else { others };
+        let places = usize::try_from(of.value_offsets()[row]).unwrap_or_default()..;
+        let places = places.take(usize::try_from(of.value_length(row)).unwrap_or_default());
+        if is_of_null {
+            kept.extend(places.filter(is_there).map(|at| (0, at)));
+        } else {
+            kept.extend(places.map(|at| (1, at)));
+        }
+        lengths.push(kept.len() - before);
+    }
+    let values = interleave(&[values, left], &kept)?;
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    given(&ListArray::try_new(item, offsets, values, lists.nulls().cloned())?, is_one)
 }
 
 /// None if it has no room, which it never has again unless one of them is zero.

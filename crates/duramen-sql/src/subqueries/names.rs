@@ -2,7 +2,8 @@
 //!
 //! The planner takes conditions on the row outside out of a subquery, which is a table of one name
 //! from then on: columns of two of its tables that are called alike were one. So the columns in
-//! these conditions have names of their own.
+//! these conditions have names of their own. So has what is sought in, if it is no column of a
+//! table: it would be there twice.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +22,9 @@ use crate::rewriting::each_expression;
 
 /// What these names begin with.
 const NAME: &str = "__compared_";
+
+/// What the column is called that a value is sought in.
+const SOUGHT_IN: &str = "__sought_in";
 
 #[derive(Debug)]
 pub(super) struct Rule;
@@ -49,10 +53,10 @@ fn named(expr: Expr, numbers: &AtomicUsize) -> Result<Transformed<Expr>> {
         Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty() => {
             Transformed::yes(Expr::ScalarSubquery(with_names(subquery)?))
         }
-        Expr::InSubquery(InSubquery { expr, subquery, negated })
-            if !subquery.outer_ref_columns.is_empty() =>
-        {
-            let subquery = with_names(subquery)?;
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+            let looks_outside = !subquery.outer_ref_columns.is_empty();
+            let subquery = if looks_outside { with_names(subquery)? } else { subquery };
+            let subquery = with_own_column(subquery)?;
             Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated }))
         }
         Expr::Exists(Exists { subquery, negated }) if !subquery.outer_ref_columns.is_empty() => {
@@ -64,6 +68,21 @@ fn named(expr: Expr, numbers: &AtomicUsize) -> Result<Transformed<Expr>> {
         }
         expr => Transformed::no(expr),
     })
+}
+
+/// A subquery whose column is one of a table, or has a name of its own.
+fn with_own_column(subquery: Subquery) -> Result<Subquery> {
+    let plan = &subquery.subquery;
+    let is_of_table = |column: &&Column| column.relation.is_some();
+    if let LogicalPlan::Projection(list) = plan.as_ref()
+        && list.expr.iter().all(|expr| expr.column_refs().iter().all(is_of_table))
+    {
+        return Ok(subquery);
+    }
+    let columns = plan.schema().columns().into_iter();
+    let columns: Vec<_> = columns.map(|column| Expr::Column(column).alias(SOUGHT_IN)).collect();
+    let plan = LogicalPlanBuilder::from(Arc::clone(plan)).project(columns)?.build()?;
+    Ok(subquery.with_plan(Arc::new(plan)))
 }
 
 /// A filter whose conditions on the row outside are of columns with names of their own.
