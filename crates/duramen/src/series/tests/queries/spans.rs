@@ -145,11 +145,12 @@ pub(super) fn beside<'a>(
 ) -> Box<dyn Iterator<Item = Part> + 'a> {
     let part = move |time: i64| {
         let (start, end) = kind.around(time);
+        // The last microsecond of all time may begin a window.
+        let last = i64::try_from(end - 1).unwrap_or(i64::MAX);
         let end = i64::try_from(end).unwrap_or(i64::MAX);
         if falling {
-            Part { start, first: start, last: (end - 1).min(edge - 1), until: end.min(edge) }
+            Part { start, first: start, last: last.min(edge - 1), until: end.min(edge) }
         } else {
-            let last = if end == i64::MAX { end } else { end - 1 };
             Part { start, first: start.max(edge + 1), last, until: end }
         }
     };
