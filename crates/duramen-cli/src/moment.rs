@@ -24,18 +24,27 @@ fn time(text: &str) -> Option<Micros> {
     }
 }
 
-/// RFC 3339 in UTC, with as many digits of the second as are needed.
+/// RFC 3339 in UTC for people: microseconds are all there, or none if the second is whole, so that
+/// times stand below each other as columns do.
 pub(crate) fn format(time: Micros) -> String {
-    // No calendar reaches farther, so the count itself has to do.
-    calendar(time).unwrap_or_else(|| format!("{} us", time.0))
+    match civil(time) {
+        Some(local) if local.subsec_nanosecond() == 0 => format!("{local}Z"),
+        Some(local) => format!("{local:.6}Z"),
+        // No calendar reaches farther, so the count itself has to do.
+        None => format!("{} us", time.0),
+    }
 }
 
-/// The same, of a time of the years from -9999 to 9999.
+/// RFC 3339 in UTC, with as many digits of the second as are needed, of a time of the years from
+/// -9999 to 9999.
 pub(crate) fn calendar(time: Micros) -> Option<String> {
+    civil(time).map(|local| format!("{local}Z"))
+}
+
+fn civil(time: Micros) -> Option<DateTime> {
     // Timestamps end some hours before years do.
     const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
-    let local = EPOCH.checked_add(SignedDuration::from_micros(time.0)).ok()?;
-    Some(format!("{local}Z"))
+    EPOCH.checked_add(SignedDuration::from_micros(time.0)).ok()
 }
 
 #[cfg(test)]
@@ -72,11 +81,13 @@ mod tests {
         for text in [
             "2024-05-01T12:30:00Z",
             "1969-12-31T23:59:59.999999Z",
-            "9999-12-31T23:59:59.5Z",
+            "9999-12-31T23:59:59.500000Z",
             "-009999-01-01T00:00:00Z",
         ] {
             assert_eq!(format(time(text).unwrap()), text);
         }
+        let half = time("9999-12-31T23:59:59.500000Z").unwrap();
+        assert_eq!(calendar(half).as_deref(), Some("9999-12-31T23:59:59.5Z"));
         for beyond in [Micros(i64::MIN), Micros(i64::MAX)] {
             assert_eq!(time(&format(beyond)), Some(beyond));
         }

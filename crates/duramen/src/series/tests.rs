@@ -8,6 +8,8 @@ mod dumps;
 mod fills;
 mod lifecycle;
 mod model;
+mod naive;
+mod queries;
 mod repairs;
 mod restores;
 mod retention;

@@ -47,8 +47,12 @@ impl SeriesSnapshot {
             Some(side) => self.beside(&table, side, options),
             None => Ok(vec![None; table.columns.len()]),
         });
+        let value_type = self.info().definition.value_type;
         for (column, spots) in before?.iter().zip(&after?).enumerate() {
-            table.fill(column, options.fill, (spots.0.as_ref(), spots.1.as_ref()));
+            // What no window has, none is filled with.
+            if options.aggregates[column].has_values_of(value_type) {
+                table.fill(column, options.fill, (spots.0.as_ref(), spots.1.as_ref()));
+            }
         }
         Ok(table)
     }

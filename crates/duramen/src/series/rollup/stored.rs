@@ -57,6 +57,11 @@ impl StoredRollup {
     ) -> Result<()> {
         let needed = aggregates.iter().filter_map(Column::of).flatten();
         let mut columns: Vec<Column> = needed.copied().collect();
+        // What an infinite sum comes to is told by both bounds, or else by the points.
+        let bounds = [Column::Least, Column::Greatest];
+        if columns.contains(&Column::Sum) && bounds.iter().any(|bound| columns.contains(bound)) {
+            columns.extend(bounds);
+        }
         columns.extend([Column::AsOf, Column::Good]);
         columns.sort_unstable();
         columns.dedup();

@@ -108,6 +108,22 @@ fn every_series_of_a_grid_is_filled_from_before_the_span() {
     assert_eq!(column(1, 1), [None, None]);
 }
 
+/// Each window without a point had the number as the mean of its texts.
+#[test]
+fn a_number_fills_nothing_that_texts_never_have() {
+    let good = Quality::GOOD;
+    let (_db, series) =
+        series(ValueType::String, &[(3, "on".into(), good), (35, "7".into(), good)]);
+    let what = [Aggregate::Mean, Aggregate::Sum, Aggregate::Max, Aggregate::Last, Aggregate::Count];
+    let table = series.aggregate(.., &options(&what, 10, Fill::Value(7.0))).unwrap();
+    assert_eq!(table.starts, [0, 10, 20, 30]);
+    for column in 0..3 {
+        assert_eq!(values(&table, column), [const { None }; 4]);
+    }
+    assert_eq!(values(&table, 3), [Some("on".into()), None, None, Some("7".into())]);
+    assert_eq!(values(&table, 4), [1, 0, 0, 1].map(|count| Some(SeriesValue::I64(count))));
+}
+
 /// Also where only rows are left of it.
 #[test]
 fn rows_fill_gaps_when_their_points_have_gone() {

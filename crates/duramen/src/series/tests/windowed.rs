@@ -1,19 +1,17 @@
 //! What windows come to is what a look at each point that is there gives, of every type and
 //! quality, as of every commit, wherever the points and the rows of rollups are by then.
 
-#![expect(clippy::cast_precision_loss, reason = "tests compare floats")]
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Reopened;
+use super::naive::{Filled, Naive, Part, Told};
 use crate::series::block::tests::Numbers64;
 use crate::{
     Aggregate, AggregateOptions, CommitOptions, CommitSequence, Fill, Hold, Micros, Points,
-    Quality, QualityFilter, Rollup, SeriesDefinition, SeriesValue, ValueType, WindowTable, Windows,
+    Quality, QualityFilter, Rollup, SeriesDefinition, SeriesValue, ValueType, Windows,
 };
 
-type Told = (i64, SeriesValue, Quality);
 /// What happened to a time: in which commit, and the point then, if it was not deleted.
 type Fate = (CommitSequence, Option<(SeriesValue, Quality)>);
 
@@ -200,222 +198,17 @@ impl Model {
             AggregateOptions { fill, quality, ..AggregateOptions::new(self.aggregates(), windows) };
         let snapshot = self.db.series("s").unwrap().at(at);
         let table = snapshot.aggregate(Micros(from)..Micros(to), &options).unwrap();
-        let naive = Naive { points: self.points(at), options: &options, to };
-        naive.compare(&table, (from, to, width), seed);
-    }
-}
-
-/// What is told by a look at all points.
-struct Naive<'a> {
-    points: Vec<Told>,
-    options: &'a AggregateOptions,
-    to: i64,
-}
-
-fn number(value: &SeriesValue) -> Option<f64> {
-    value.as_f64().filter(|number| !number.is_nan())
-}
-
-/// One number less another one.
-fn apart(one: &SeriesValue, two: &SeriesValue) -> f64 {
-    match (one, two) {
-        (SeriesValue::I64(one), SeriesValue::I64(two)) => {
-            (i128::from(*one) - i128::from(*two)) as f64
-        }
-        (one, two) => one.as_f64().unwrap() - two.as_f64().unwrap(),
-    }
-}
-
-impl Naive<'_> {
-    fn counts(&self, point: &Told) -> bool {
-        self.options.quality.takes(point.2)
-    }
-
-    fn is_state(state: &SeriesValue, value: &SeriesValue) -> bool {
-        if let (SeriesValue::I64(one), SeriesValue::I64(two)) = (state, value) {
-            return one == two;
-        }
-        match (number(state), number(value)) {
-            (None, None) => {
-                let is_nan = |value: &SeriesValue| value.as_f64().is_some();
-                is_nan(state) && is_nan(value) || state == value
-            }
-            (Some(one), Some(two)) => one.total_cmp(&two).is_eq() || one == 0.0 && two == 0.0,
-            _ => false,
-        }
-    }
-
-    /// Each value that holds in a window, since when and until when, with the point behind it.
-    fn held(&self, (start, end): (i64, i64)) -> Vec<(&Told, (i64, i64), Option<&Told>)> {
-        let pairs = (0..self.points.len()).map(|at| (&self.points[at], self.points.get(at + 1)));
-        let parts = pairs.filter(|(point, _)| self.counts(point)).map(|(point, next)| {
-            let until = next.map_or(i64::MAX, |next| next.0);
-            (point, (point.0.max(start), until.min(end).min(self.to)), next)
-        });
-        parts.filter(|(_, (from, until), _)| from < until).collect()
-    }
-
-    fn has_row(&self, window: (i64, i64)) -> bool {
-        let is_in = |point: &&Told| (window.0..window.1).contains(&point.0);
-        let mut states = Vec::new();
-        let mut is_of_time = false;
-        for aggregate in &self.options.aggregates {
-            match aggregate {
-                Aggregate::DurationIn(state) => states.push(state),
-                Aggregate::TimeWeightedMean(_) => {}
-                _ => continue,
-            }
-            is_of_time = true;
-        }
-        let holds = |value: &SeriesValue| {
-            let is_text = matches!(value, SeriesValue::String(_));
-            number(value).is_some()
-                || is_text && !states.is_empty()
-                || states.iter().any(|state| Self::is_state(state, value))
+        let naive = Naive { points: &self.points(at), options: &options, of: self.of };
+        let windows = from.div_euclid(width)..=(to - 1).div_euclid(width);
+        let part = |number: i64| {
+            let (start, end) = (number * width, ((number + 1) * width).min(to));
+            Part { start, first: start.max(from), last: end - 1, until: end }
         };
-        self.points.iter().filter(is_in).any(|point| self.counts(point))
-            || is_of_time && self.held(window).iter().any(|(point, ..)| holds(&point.1))
-    }
-
-    fn held_mean(&self, window: (i64, i64), hold: Hold) -> Option<f64> {
-        let (mut sum, mut all) = (0.0, 0.0);
-        for ((since, value, _), (from, until), next) in self.held(window) {
-            let Some(value) = number(value) else { continue };
-            let mean = match hold {
-                Hold::Step => value,
-                Hold::Linear => {
-                    let Some(next) = next.filter(|next| self.counts(next)) else { continue };
-                    let Some(other) = number(&next.1) else { continue };
-                    let whole = next.0.abs_diff(*since) as f64;
-                    let middle =
-                        f64::midpoint(from.abs_diff(*since) as f64, until.abs_diff(*since) as f64);
-                    value + (other - value) * (middle / whole)
-                }
-            };
-            let micros = until.abs_diff(from) as f64;
-            (sum, all) = (sum + mean * micros, all + micros);
-        }
-        (all > 0.0).then_some(sum / all)
-    }
-
-    fn change(&self, (start, _): (i64, i64), numbers: &[&Told]) -> Option<(f64, f64)> {
-        let is_before = |one: &&Told| one.0 < start && self.counts(one) && number(&one.1).is_some();
-        let before = self.points.iter().rev().find(is_before);
-        let from = before.or(numbers.first().copied())?;
-        let last = numbers.last()?;
-        Some((apart(&last.1, &from.1), last.0.abs_diff(from.0) as f64 / 1e6))
-    }
-
-    fn value(&self, window: (i64, i64), aggregate: &Aggregate) -> Option<SeriesValue> {
-        let is_in = |point: &&Told| (window.0..window.1).contains(&point.0);
-        let inside: Vec<&Told> =
-            self.points.iter().filter(is_in).filter(|one| self.counts(one)).collect();
-        let numbers: Vec<&Told> =
-            inside.iter().copied().filter(|one| number(&one.1).is_some()).collect();
-        let by_size = |one: &&&Told, two: &&&Told| apart(&one.1, &two.1).total_cmp(&0.0);
-        let floats = || numbers.iter().map(|one| number(&one.1).unwrap_or_default());
-        let count = numbers.len() as f64;
-        let sum = || match self.points.first() {
-            Some((_, SeriesValue::I64(_), _)) => {
-                let integer = |one: &&Told| match one.1 {
-                    SeriesValue::I64(value) => i128::from(value),
-                    _ => 0,
-                };
-                numbers.iter().map(integer).sum::<i128>() as f64
-            }
-            _ => floats().sum(),
-        };
-        match aggregate {
-            Aggregate::Count => Some(SeriesValue::I64(i64::try_from(inside.len()).unwrap())),
-            Aggregate::First => inside.first().map(|one| one.1.clone()),
-            Aggregate::Last => inside.last().map(|one| one.1.clone()),
-            Aggregate::DurationIn(state) => {
-                let held = self.held(window);
-                let in_state = held.iter().filter(|(point, ..)| Self::is_state(state, &point.1));
-                Some(SeriesValue::I64(in_state.map(|(_, (from, until), _)| until - from).sum()))
-            }
-            Aggregate::TimeWeightedMean(hold) => {
-                self.held_mean(window, *hold).map(SeriesValue::F64)
-            }
-            _ if numbers.is_empty() => None,
-            Aggregate::Sum => Some(SeriesValue::F64(sum())),
-            Aggregate::Mean => Some(SeriesValue::F64(sum() / count)),
-            Aggregate::Min => numbers.iter().min_by(by_size).map(|one| one.1.clone()),
-            Aggregate::Max => numbers.iter().max_by(by_size).map(|one| one.1.clone()),
-            Aggregate::Delta => self.change(window, &numbers).map(|(by, _)| SeriesValue::F64(by)),
-            Aggregate::Rate => {
-                let (by, seconds) = self.change(window, &numbers)?;
-                (seconds > 0.0).then_some(SeriesValue::F64(by / seconds))
-            }
-            Aggregate::StdDev if count < 2.0 => None,
-            Aggregate::StdDev => {
-                let (first, mean) = (numbers[0], |all: &[f64]| all.iter().sum::<f64>() / count);
-                let above: Vec<f64> = numbers.iter().map(|one| apart(&one.1, &first.1)).collect();
-                let middle = mean(&above);
-                let squares: Vec<f64> = above.iter().map(|one| (one - middle).powi(2)).collect();
-                Some(SeriesValue::F64((mean(&squares) * count / (count - 1.0)).sqrt()))
-            }
-            Aggregate::Percentile(share) => {
-                let mut sorted: Vec<f64> = floats().collect();
-                sorted.sort_unstable_by(f64::total_cmp);
-                let place = share * (count - 1.0);
-                let at = |place: f64| {
-                    let is_there = |at: &usize| (*at as f64 - place).abs() < 0.5;
-                    sorted[(0..sorted.len()).find(is_there).unwrap()]
-                };
-                let (low, high) = (at(place.floor()), at(place.ceil()));
-                Some(SeriesValue::F64(low + (high - low) * place.fract()))
-            }
-        }
-    }
-
-    /// The size of the numbers of a window: what the greatest ones lose of the smallest ones.
-    fn size(&self, window: (i64, i64)) -> f64 {
-        let is_in = |point: &&Told| (window.0..window.1).contains(&point.0);
-        let held = self.held(window);
-        let held = held.iter().flat_map(|(point, _, next)| [Some(*point), *next]).flatten();
-        let all = self.points.iter().filter(is_in).chain(held);
-        all.filter_map(|one| number(&one.1)).map(f64::abs).fold(1.0, f64::max)
-    }
-
-    fn compare(&self, table: &WindowTable, (from, to, width): (i64, i64, i64), seed: u64) {
-        let numbers = from.div_euclid(width)..=(to - 1).div_euclid(width);
-        let cut = |start: i64| (start.max(from), (start + width).min(to));
-        let mut starts: Vec<i64> = numbers.map(|number| number * width).collect();
-        if self.options.fill == Fill::None {
-            starts.retain(|start| self.has_row(cut(*start)));
-        }
-        let told = format!("seed {seed}, {from}..{to} by {width}, {:?}", self.options);
+        let parts = naive.with_rows(windows.map(part).collect());
+        let told = format!("seed {seed}, {from}..{to} by {width}, {options:?}");
+        let starts: Vec<i64> = parts.iter().map(|part| part.start).collect();
         assert_eq!(table.starts, starts, "{told}");
-        for (column, aggregate) in table.columns.iter().zip(&self.options.aggregates) {
-            for (row, start) in starts.iter().enumerate() {
-                let (found, expected) = (column.get(row), self.value(cut(*start), aggregate));
-                let off = match (&found, &expected) {
-                    (None, None) => 0.0,
-                    (Some(one), Some(two)) if one == two => 0.0,
-                    (Some(one), Some(two)) => match (one.as_f64(), two.as_f64()) {
-                        (Some(one), Some(two)) => (one - two).abs(),
-                        _ => f64::NAN,
-                    },
-                    _ => f64::NAN,
-                };
-                // By microseconds a rate is a million times as much.
-                let scale = if *aggregate == Aggregate::Rate { 1e6 } else { 1.0 };
-                let is_exact = matches!(
-                    aggregate,
-                    Aggregate::Count
-                        | Aggregate::First
-                        | Aggregate::Last
-                        | Aggregate::Min
-                        | Aggregate::Max
-                        | Aggregate::Delta
-                        | Aggregate::DurationIn(_)
-                );
-                let allowed = if is_exact { 0.0 } else { self.size(cut(*start)) * scale * 1e-9 };
-                let is_near = off <= allowed;
-                assert!(is_near, "{told}: {aggregate:?} at {start}: {found:?}, not {expected:?}");
-            }
-        }
+        naive.compare(&table.columns, &parts, &|_, _| Filled::Nothing, &told);
     }
 }
 

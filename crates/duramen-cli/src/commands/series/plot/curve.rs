@@ -37,7 +37,7 @@ impl Axis {
     /// A place on it, for people.
     pub(crate) fn label(self, place: Micros) -> String {
         match self {
-            Self::Time => moment::format(place),
+            Self::Time => moment::calendar(place).unwrap_or_else(|| moment::format(place)),
             Self::Number => place.0.to_string(),
         }
     }

@@ -5,7 +5,6 @@ use std::ops::Range;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 use super::curve::Axis;
-use crate::moment;
 
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
@@ -58,10 +57,10 @@ impl Ticks {
 
     /// What stands at a mark: a time as exactly as the step between them is.
     fn label(&self, place: i64) -> String {
+        let text = self.axis.label(duramen::Micros(place));
         if self.axis == Axis::Number {
-            return place.to_string();
+            return text;
         }
-        let text = moment::format(duramen::Micros(place));
         let shown = match self.step {
             step if step % DAY == 0 => "2024-05-01".len(),
             step if step % MINUTE == 0 => "2024-05-01T12:30".len(),
