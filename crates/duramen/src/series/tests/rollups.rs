@@ -627,23 +627,25 @@ fn sums_beyond_floats_are_what_they_come_to_however_they_are_told() {
 /// The bound that was not asked for was taken for 0, and the sum was the other one.
 #[test]
 fn sums_of_both_infinities_are_no_number_whatever_is_asked_beside() {
-    let db = Database::memory().unwrap();
-    let series = db.create_series("far", &tiers(None, &[Rollup::new(MINUTE)])).unwrap();
-    let mut points = Points::new(ValueType::F64);
-    for (second, value) in [(1, f64::NEG_INFINITY), (2, f64::INFINITY), (3, 1.0)] {
-        points.push(Micros(second * 1_000_000), value, Quality::GOOD).unwrap();
+    let (db, series, clock) = an_hour(&tiers(Some(10 * MINUTE), &[Rollup::new(MINUTE)]));
+    for (second, value) in [(1, f64::NEG_INFINITY), (2, f64::INFINITY)] {
+        series.append(Micros(second * 1_000_000), value, &CommitOptions::default()).unwrap();
     }
-    series.append_points(&points, &CommitOptions::default()).unwrap();
-    db.checkpoint().unwrap();
-    for beside in [Aggregate::Count, Aggregate::Min, Aggregate::Max, Aggregate::StdDev] {
-        let what = vec![Aggregate::Sum, Aggregate::Mean, beside];
-        let options = AggregateOptions::new(what, Windows::parse("1m", "UTC").unwrap());
-        let table = series.snapshot().aggregate(.., &options).unwrap();
-        for column in 0..2 {
-            let value = table.columns[column].get(0).and_then(|value| value.as_f64());
-            assert!(value.is_some_and(f64::is_nan), "{value:?} of {options:?}");
+    // While their points are there, and when these have gone.
+    for now in [0, 36_000] {
+        clock.set(now);
+        compact(&db);
+        for beside in [Aggregate::Count, Aggregate::Min, Aggregate::Max, Aggregate::StdDev] {
+            let what = vec![Aggregate::Sum, Aggregate::Mean, beside];
+            let options = AggregateOptions::new(what, Windows::parse("1m", "UTC").unwrap());
+            let table = series.aggregate(.., &options).unwrap();
+            for column in 0..2 {
+                let value = table.columns[column].get(0).and_then(|value| value.as_f64());
+                assert!(value.is_some_and(f64::is_nan), "{value:?} of {options:?} at {now}");
+            }
         }
     }
+    assert_eq!(series.stats().unwrap().points, 0);
 }
 
 /// It stayed for good, and every read looked through it.
