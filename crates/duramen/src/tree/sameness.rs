@@ -293,8 +293,7 @@ mod tests {
         }
     }
 
-    /// It once was compared from its start again for each cell that was read: 22 seconds for
-    /// 160,000 elements.
+    /// It once was compared from its start again for each cell that was read.
     #[test]
     fn large_value_on_disk_is_compared_once() {
         let rows = rows(20_000);
