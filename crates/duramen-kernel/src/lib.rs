@@ -134,6 +134,16 @@ pub fn masked_histogram(values: &[u8], bits: &[u64], counts: &mut [u64]) {
     scalar::masked_histogram(values, bits, counts);
 }
 
+/// Has a place come into the cache that is written soon: who writes to many places in turn waits
+/// for each of them else, and longer where another core has read it.
+#[inline]
+pub fn fetch_to_write<T>(place: &T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    x86::fetch_to_write(place);
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = place;
+}
+
 /// The CRC-32C that goes on from `sum` over the bytes of a head and of three words, all
 /// little-endian.
 ///

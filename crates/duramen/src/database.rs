@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::check::CheckReport;
 use crate::collection::{CollectionSnapshot, no_collection};
@@ -97,11 +98,16 @@ impl Database {
 
     /// Opens the database of a device, or makes it.
     pub fn open_device(device: Arc<dyn Device>, options: Options) -> Result<Self> {
+        let hurry = Arc::clone(&options.hurry);
         let engine = Arc::new(Engine::open(device, options)?);
         if engine.is_purging() && engine.journal().is_ok() {
+            let mut unless_in_a_hurry = |_read, _total| {
+                let is_left = hurry.load(Ordering::Relaxed);
+                if is_left { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
             // What cannot go on now, such as on a full disk, is no reason to have no database: the
             // document stays closed to writers, and says so.
-            let _ = purge::finish(&engine, &mut |_, _| ControlFlow::Continue(()));
+            let _ = purge::finish(&engine, &mut unless_in_a_hurry);
         }
         Ok(Self { engine })
     }

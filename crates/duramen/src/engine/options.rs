@@ -38,7 +38,8 @@ pub struct Options {
     /// Where commit timestamps come from.
     pub clock: Arc<dyn Clock>,
     /// Whoever sets this does not want to wait: closing the database then leaves checkpoints and
-    /// merges, which spare the next open some time, to that. Every commit is kept all the same.
+    /// merges, which spare the next open some time, to that, and opening it leaves a purge that was
+    /// interrupted. Every commit is kept all the same.
     pub hurry: Arc<AtomicBool>,
 }
 

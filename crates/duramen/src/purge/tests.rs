@@ -295,6 +295,28 @@ fn a_stopped_purge_closes_the_document_and_goes_on_with_the_next_compaction() {
     assert_clean(&db);
 }
 
+/// Who pressed Ctrl-C while the next open went on with it waited for all of it.
+#[test]
+fn opening_in_a_hurry_leaves_a_stopped_purge_as_it_is() {
+    let device = Arc::new(MemoryDevice::new());
+    let target = pointer("/people/1/secret");
+    let db = open(&device);
+    let options = PurgeOptions::default();
+    let stopped =
+        write_history(&db, false).purge(&target, &options, &mut |_, _| ControlFlow::Break(()));
+    assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Cancelled);
+    drop(db);
+    let is_pending = |hurries| {
+        let hurry = Arc::new(AtomicBool::new(hurries));
+        let options = Options { background: false, hurry, ..Options::default() };
+        let db = Database::open_device(Arc::<MemoryDevice>::clone(&device), options).unwrap();
+        assert_clean(&db);
+        db.document("d").unwrap().purges().unwrap()[0].is_pending
+    };
+    assert!(is_pending(true));
+    assert!(!is_pending(false));
+}
+
 #[test]
 fn a_purge_of_a_document_that_keeps_little_leaves_its_history_as_it_is_kept() {
     let device = Arc::new(MemoryDevice::new());

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::segment::SegmentWriter;
 use crate::series::block::Density;
-use crate::series::merge::Blocks;
+use crate::series::merge::{Blocks, Spare};
 use crate::series::piece::Piece;
 use crate::series::rollup::Rolling;
 use crate::series::young::{Frozen, Young};
@@ -23,18 +23,25 @@ pub(crate) fn write(
     all.extend(rolling.behind()?);
     all.sort_unstable();
     all.dedup();
+    let mut spare = Spare::default();
     for series in all {
         let mut young = frozen.of(series);
         young.pieces.sort_by_key(|piece| piece.first());
-        write_series(&young, series, segment)?;
+        spare = write_series(&young, series, segment, spare)?;
         rolling.write(series, &young, segment)?;
     }
     Ok(())
 }
 
-fn write_series(young: &Young, series: TreeId, segment: &mut SegmentWriter) -> Result<()> {
+fn write_series(
+    young: &Young,
+    series: TreeId,
+    segment: &mut SegmentWriter,
+    spare: Spare,
+) -> Result<Spare> {
     let column = cell_key::all_points(series);
-    let (mut blocks, mut cells) = (Blocks::new(column, Density::Hot), Vec::new());
+    let mut blocks = Blocks::new(column, Density::Hot).within(spare);
+    let mut cells = Vec::new();
     let mut write = |cells: &mut Vec<_>| {
         cells
             .drain(..)
@@ -44,8 +51,9 @@ fn write_series(young: &Young, series: TreeId, segment: &mut SegmentWriter) -> R
         blocks.push(Piece::clone(piece), &mut cells)?;
         write(&mut cells)?;
     }
-    blocks.finish(&mut cells);
+    let spare = blocks.finish(&mut cells);
     write(&mut cells)?;
     let deletes = deletes::cells(series, &young.deletes);
-    deletes.iter().try_for_each(|(key, cell)| segment.push(key, cell))
+    deletes.iter().try_for_each(|(key, cell)| segment.push(key, cell))?;
+    Ok(spare)
 }

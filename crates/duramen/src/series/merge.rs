@@ -24,8 +24,42 @@ use crate::tree::cell_key::{self, PointsKey};
 /// Points from which on a block that is as dense as wanted goes on as it is.
 const WHOLE_POINTS_MIN: usize = SERIES_BLOCK_POINTS_MAX / 2;
 
+/// Bytes of points whose room is kept for others.
+const SPARE_BYTES_MAX: usize = 4 << 20;
+
 /// A cell with its key.
 type Cell = (Bytes, Bytes);
+
+/// Points, with their sequences.
+type Pending = (Points, Sequences);
+
+/// Room that points waited in: to make new room costs as much as to fill it.
+#[derive(Debug, Default)]
+pub(crate) struct Spare(Option<Pending>);
+
+impl Spare {
+    /// Takes the room of points that are written.
+    fn put(&mut self, (mut points, mut sequences): Pending) {
+        if points.bytes() <= SPARE_BYTES_MAX {
+            points.clear();
+            sequences.clear();
+            self.0 = Some((points, sequences));
+        }
+    }
+
+    /// The points of a piece, to which others are going to be appended.
+    fn filled(&mut self, piece: Piece) -> Pending {
+        let spare = self.0.take();
+        match spare.filter(|(points, _)| points.value_type() == piece.points.value_type()) {
+            Some((mut points, mut sequences)) => {
+                sequences.append(0, &piece.sequences, 0..piece.len());
+                points.append(&piece.points, 0..piece.len());
+                (points, sequences)
+            }
+            None => (Arc::unwrap_or_clone(piece.points), piece.sequences),
+        }
+    }
+}
 
 /// Points of one series on their way into blocks.
 #[derive(Debug)]
@@ -39,7 +73,9 @@ pub(crate) struct Blocks {
     /// What is of later commits is left out.
     until: CommitSequence,
     /// Those before `start` written, and in order but for those from `unordered` on.
-    pending: Option<(Points, Sequences)>,
+    pending: Option<Pending>,
+    /// What the next ones wait in.
+    spare: Spare,
     start: usize,
     unordered: Option<usize>,
     /// How many were left when they were last in order.
@@ -84,6 +120,7 @@ impl Blocks {
             from: i64::MIN,
             until: CommitSequence(u64::MAX),
             pending: None,
+            spare: Spare::default(),
             start: 0,
             unordered: None,
             ordered: 0,
@@ -105,6 +142,11 @@ impl Blocks {
     /// Leaves out what is before a time.
     pub(crate) fn from(self, from: i64) -> Self {
         Self { from, ..self }
+    }
+
+    /// Has points wait where those of others did.
+    pub(crate) fn within(self, spare: Spare) -> Self {
+        Self { spare, ..self }
     }
 
     /// What the keys of its cells begin with.
@@ -145,8 +187,7 @@ impl Blocks {
         }
         self.last = self.last.max(Some(piece.last()));
         let Some((points, sequences)) = &mut self.pending else {
-            let points = Arc::unwrap_or_clone(piece.points);
-            self.pending = Some((points, piece.sequences));
+            self.pending = Some(self.spare.filled(piece));
             return Ok(());
         };
         let (is, other) = (points.value_type(), piece.points.value_type());
@@ -176,12 +217,13 @@ impl Blocks {
         self.pending.as_ref().map_or(0, |(points, _)| points.len().saturating_sub(self.start))
     }
 
-    /// Puts out what is left.
-    pub(crate) fn finish(mut self, out: &mut Vec<Cell>) {
+    /// Puts out what is left; the room for points of others.
+    pub(crate) fn finish(mut self, out: &mut Vec<Cell>) -> Spare {
         if let Some(held) = self.held.take() {
             self.put_held(held, out);
         }
         self.put_all(out);
+        self.spare
     }
 
     /// Lets go what is held, before points from `first` on come: as it is if they are behind it.
@@ -194,7 +236,7 @@ impl Blocks {
         let piece = held.into_piece()?;
         assert!(self.pending.is_none(), "points are held only where nothing is pending");
         self.last = Some(piece.last());
-        self.pending = Some((Arc::unwrap_or_clone(piece.points), piece.sequences));
+        self.pending = Some(self.spare.filled(piece));
         self.start = 0;
         Ok(())
     }
@@ -269,8 +311,10 @@ impl Blocks {
             }
             self.put(self.end_of_block(len), out);
         }
-        (self.pending, self.start) = (None, 0);
-        (self.last, self.ordered) = (None, 0);
+        if let Some(written) = self.pending.take() {
+            self.spare.put(written);
+        }
+        (self.last, self.start, self.ordered) = (None, 0, 0);
     }
 
     /// Where the block ends that begins with the first point that is not written: between two
@@ -302,19 +346,22 @@ impl Blocks {
     }
 
     fn forget_written(&mut self) {
-        let Some((points, sequences)) = &mut self.pending else { return };
-        // In their place: memory that is new for each block costs as much as to fill it.
-        points.drop_first(self.start);
-        sequences.drop_first(self.start);
-        if points.is_empty() {
-            (self.pending, self.last) = (None, None);
+        let start = std::mem::take(&mut self.start);
+        let Some((mut points, mut sequences)) = self.pending.take() else { return };
+        if points.len() == start {
+            self.spare.put((points, sequences));
+            self.last = None;
+            return;
         }
-        self.start = 0;
+        // In their place: memory that is new for each block costs as much as to fill it.
+        points.drop_first(start);
+        sequences.drop_first(start);
+        self.pending = Some((points, sequences));
     }
 }
 
 /// Some points, with their sequences.
-fn part((points, places): (&Points, Range<usize>), sequences: &Sequences) -> (Points, Sequences) {
+fn part((points, places): (&Points, Range<usize>), sequences: &Sequences) -> Pending {
     let (mut part, mut own) = (Points::new(points.value_type()), Sequences::All(CommitSequence(0)));
     own.append(0, sequences, places.clone());
     part.append(points, places);

@@ -77,6 +77,13 @@ impl Sequences {
         }
     }
 
+    /// Drops all; what they took stays reserved.
+    pub(crate) fn clear(&mut self) {
+        if let Self::Each(each) = self {
+            each.clear();
+        }
+    }
+
     /// Drops those of the first `count` points.
     pub(crate) fn drop_first(&mut self, count: usize) {
         if let Self::Each(each) = self {

@@ -11,6 +11,9 @@ use crate::series::{Lossy, Points, Qualities, Quality, SeriesValue, ValueType, V
 use crate::staging::layout::StagedPoint;
 use crate::tree::cell_key::TreeId;
 
+/// Points of a column that a processor takes from memory at once.
+const LINE_POINTS: usize = 4;
+
 /// The points of any series, those of each in the order in which they came.
 #[derive(Debug, Default)]
 #[cfg_attr(duramen_teeth, derive(Clone))]
@@ -92,6 +95,9 @@ impl Columns {
             self.bytes += column.grow();
         }
         column.points.push((point.time, point.bits));
+        if let Some(next) = column.points.spare_capacity_mut().get(LINE_POINTS) {
+            duramen_kernel::fetch_to_write(next);
+        }
         self.points += 1;
     }
 

@@ -15,6 +15,9 @@ use crate::tree::history::short;
 use crate::tree::schema::ROOT;
 use crate::tree::stored_records::{RecordBatch, StoredRecord};
 
+/// Records that room is made for before they are read.
+const ROOM_RECORDS: usize = 1_024;
+
 /// The records of a collection at a revision.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordView {
@@ -83,7 +86,7 @@ impl RecordView {
         parts: Option<&Projection>,
         bytes: usize,
     ) -> Result<(Vec<Record>, usize)> {
-        let mut records = Vec::new();
+        let mut records = Vec::with_capacity(ordinals.len().min(ROOM_RECORDS));
         let mut left = bytes;
         let mut is_last = |record: &Record| {
             left = left.saturating_sub(record.json.len());
