@@ -393,7 +393,7 @@ fn is_decimal(kind: &DataType) -> bool {
     matches!(kind, Dec(_) | Decimal(_) | Numeric(_))
 }
 
-/// A number with a point as it is written, with its sign.
+/// A number with a point as it is written, with its sign, or one of more digits than integers have.
 fn written(number: &Expr) -> Option<String> {
     match number {
         Expr::Nested(number) => written(number),
@@ -401,7 +401,8 @@ fn written(number: &Expr) -> Option<String> {
             Some(format!("-{}", written(expr).filter(|number| !number.starts_with('-'))?))
         }
         Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
-            (number.contains('.') && !number.contains(['e', 'E'])).then(|| number.clone())
+            let is_float = number.parse::<i64>().is_err();
+            (is_float && !number.contains(['e', 'E'])).then(|| number.clone())
         }
         _ => None,
     }
