@@ -33,6 +33,7 @@ mod column_type;
 mod constants;
 mod copy;
 mod csv_file;
+mod cte_names;
 mod declared;
 mod depth;
 mod dialect;
