@@ -25,7 +25,7 @@ use duramen::{Error, ErrorKind};
 
 use crate::failure::external;
 use crate::rewriting::each_expression;
-use crate::{casts, exact, json_marks, json_numbers};
+use crate::{bags, casts, exact, json_marks, json_numbers};
 
 mod average;
 mod quotient;
@@ -94,6 +94,7 @@ fn call(operations: Vec<Operation>, args: Vec<Expr>) -> Expr {
 pub(crate) fn with_rule() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     let own = [
+        bags::rule(),
         casts::rule(),
         json_numbers::rule(),
         Arc::new(ChainRule) as Arc<_>,
