@@ -1,4 +1,5 @@
-//! Arithmetic of integers that ends in an error where its result is no integer of its type.
+//! Arithmetic of integers that ends in an error where its result is no integer of its type, and of
+//! decimals that is rounded.
 //!
 //! `DataFusion` lets them wrap around. So once types are known, functions of our own take the place
 //! of `+`, `-` and `*` of integers, and its `sum` is one that adds up with twice as many bits.
@@ -24,8 +25,10 @@ use duramen::{Error, ErrorKind};
 
 use crate::failure::external;
 use crate::rewriting::each_expression;
-use crate::{casts, exact, json_marks, json_numbers};
+use crate::{bags, casts, exact, json_marks, json_numbers};
 
+mod average;
+mod quotient;
 mod sum;
 
 pub(crate) use sum::CheckedSum;
@@ -41,6 +44,7 @@ const NAME_BYTES_MAX: usize = 80;
 /// Makes arithmetic of a query checked.
 pub(crate) fn register(context: &SessionContext) {
     context.register_udaf(CheckedSum::default().into());
+    context.register_udaf(average::Average::default().into());
     context.add_analyzer_rule(Arc::new(Rule));
 }
 
@@ -90,6 +94,7 @@ fn call(operations: Vec<Operation>, args: Vec<Expr>) -> Expr {
 pub(crate) fn with_rule() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     let own = [
+        bags::rule(),
         casts::rule(),
         json_numbers::rule(),
         Arc::new(ChainRule) as Arc<_>,
@@ -212,6 +217,11 @@ impl AnalyzerRule for Rule {
 
 fn checked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right })
+            if is_decimal(&left, schema) && is_decimal(&right, schema) =>
+        {
+            Transformed::yes(quotient::call(*left, *right))
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match Operation::of(op) {
             // Beside an integer can be what is none, such as a date.
             Some(operation) if is_integer(&right, schema) && is_integer(&left, schema) => {
@@ -231,6 +241,20 @@ fn is_integer(expr: &Expr, schema: &DFSchema) -> bool {
         // It is known of what is such an operation, without a look at all that is in it.
         Expr::ScalarFunction(function) if function.func.inner().is::<Checked>() => true,
         expr => expr.get_type(schema).is_ok_and(|kind| kind.is_integer()),
+    }
+}
+
+fn is_decimal(expr: &Expr, schema: &DFSchema) -> bool {
+    use DataType::{Decimal128, Decimal256};
+    matches!(expr.get_type(schema), Ok(Decimal128(_, 0..) | Decimal256(_, 0..)))
+}
+
+/// What an operand of an operation is called, for people.
+fn operand(args: &ScalarFunctionArgs, at: usize) -> String {
+    match (args.args.get(at), args.arg_fields.get(at)) {
+        (Some(ColumnarValue::Scalar(value)), _) => value.to_string(),
+        (_, Some(field)) => field.name().clone(),
+        _ => String::new(),
     }
 }
 
@@ -335,13 +359,8 @@ impl Checked {
     ) -> DataFusionError {
         let DataFusionError::ArrowError(inner, _) = &error else { return error };
         let ArrowError::ArithmeticOverflow(why) = inner.as_ref() else { return error };
-        let name = |at: usize| match (args.args.get(at), args.arg_fields.get(at)) {
-            (Some(ColumnarValue::Scalar(value)), _) => value.to_string(),
-            (_, Some(field)) => field.name().clone(),
-            _ => String::new(),
-        };
         let why = why.trim_start_matches("Overflow happened on: ");
-        beyond(&self.text(operations, name), why, args.return_type())
+        beyond(&self.text(operations, |at| operand(args, at)), why, args.return_type())
     }
 }
 

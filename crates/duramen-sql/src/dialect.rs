@@ -4,7 +4,7 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -58,6 +58,25 @@ impl Sql {
         }
         self.has_insert_alias.set(is(name + 1, Keyword::AS));
     }
+
+    /// A `BETWEEN` whose ends may stand in either order. It is there twice, which counts.
+    fn in_either_order(&self, within: Expr, is_negated: bool) -> Result<Expr, ParserError> {
+        let mut turned = within.clone();
+        if let Expr::Between { low, high, .. } = &mut turned {
+            std::mem::swap(low, high);
+        }
+        let left = self.expressions.get().checked_sub(within.to_string().len());
+        self.expressions.set(left.ok_or(ParserError::RecursionLimitExceeded)?);
+        let (left, right) = (Box::new(within), Box::new(turned));
+        let either = Expr::BinaryOp { left, op: BinaryOperator::Or, right };
+        let either = Expr::Nested(Box::new(either));
+        Ok(if is_negated {
+            let not = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(either) };
+            Expr::Nested(Box::new(not))
+        } else {
+            either
+        })
+    }
 }
 
 /// What the generic dialect has otherwise than any dialect.
@@ -107,6 +126,30 @@ impl Dialect for Sql {
             parser.parse_subexpr(POWER)
         };
         Some(of.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
+    }
+
+    // The parser knows no `BETWEEN SYMMETRIC`, whose ends may stand in either order.
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        _: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        let keyword = |at, word: &str| match &parser.peek_nth_token_ref(at).token {
+            Token::Word(of) => of.quote_style.is_none() && of.value.eq_ignore_ascii_case(word),
+            _ => false,
+        };
+        let is_negated = keyword(0, "NOT");
+        let between = usize::from(is_negated);
+        let is_symmetric = keyword(between + 1, "SYMMETRIC");
+        // A column may be called so.
+        let is_column = keyword(between + 2, "AND");
+        if !keyword(between, "BETWEEN") || is_column || !is_symmetric {
+            return None;
+        }
+        (0..between + 2).for_each(|_| parser.advance_token());
+        let within = parser.parse_between(expr.clone(), false);
+        Some(within.and_then(|within| self.in_either_order(within, is_negated)))
     }
 
     // What is selected without FROM may stand before ON CONFLICT.
@@ -230,6 +273,18 @@ mod tests {
         assert!(message.contains("Expected: an expression, found: )"), "{message}");
         let deep = format!("SELECT {}1{}", "cast(".repeat(90), " AS INT)".repeat(90));
         assert_eq!(parse(&deep).0, Err(ParserError::RecursionLimitExceeded));
+    }
+
+    /// Each of them is there twice, so that all of them once would have been as often as 2 to the
+    /// power of how deep they stand.
+    #[test]
+    fn ends_in_either_order_within_each_other_have_a_bound() {
+        let text = |deep: usize| {
+            let (begins, ends) = ("1 BETWEEN SYMMETRIC (".repeat(deep), ") AND 1".repeat(deep));
+            format!("SELECT {begins}1{ends}")
+        };
+        parse(&text(3)).0.unwrap();
+        assert_eq!(parse(&text(30)).0, Err(ParserError::RecursionLimitExceeded));
     }
 
     #[test]

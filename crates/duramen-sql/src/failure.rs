@@ -14,6 +14,7 @@ use duramen::{Error, ErrorKind, nearest};
 use crate::change::OWN;
 use crate::statement::Places;
 use crate::system_time::TableName;
+use crate::unnest::OUTSIDE;
 use crate::words::Role;
 
 mod said;
@@ -205,7 +206,8 @@ fn no_column((field, valid): (&Column, &[Column]), places: &Places, part: Option
     let at = places.of_column(name, part);
     if let Some(of) = field.relation.as_ref().and_then(|of| unknown(of, valid)) {
         // Columns of queries around this one are not told.
-        if places.has_table(of) {
+        let is_outside = field.relation.as_ref().is_some_and(|of| of.schema() == Some(OUTSIDE));
+        if is_outside || places.has_table(of) {
             return format!(
                 "there is no column {name:?}{at} in {of:?}, or that is a table which is not seen \
                  here"
@@ -254,7 +256,7 @@ fn unknown<'r>(relation: &'r TableReference, valid: &[Column]) -> Option<&'r str
         return None;
     }
     let parts = [relation.catalog(), relation.schema(), Some(relation.table())];
-    parts.into_iter().flatten().find(|part| !is_table(part))
+    parts.into_iter().flatten().find(|part| *part != OUTSIDE && !is_table(part))
 }
 
 /// What stands before a dot is neither a table of the query nor a column with fields.
@@ -262,7 +264,7 @@ fn no_origin((of, valid): (&str, &[Column]), places: &Places, part: Option<Span>
     let tables = valid.iter().filter_map(|field| field.relation.as_ref());
     let tables = tables.map(|table| table.table().to_owned());
     let others = tables.chain(valid.iter().map(|field| field.name().to_owned()));
-    let others = others.filter(|name| !name.starts_with(OWN));
+    let others = others.filter(|name| !name.starts_with(OWN) && name != of);
     let advice = match nearest(of, others) {
         Some(nearest) => format!("did you mean {nearest:?}?"),
         None => "name one that is behind FROM, or a column".to_owned(),
@@ -361,8 +363,7 @@ fn planned(why: &str, places: &Places, part: Option<Span>) -> String {
 }
 
 /// Functions of other databases, and what stands for them here.
-const ELSEWHERE: [(&str, &str); 45] = [
-    ("array", "(SELECT array_agg(x) FROM ..) makes a list of rows"),
+const ELSEWHERE: [(&str, &str); 44] = [
     ("charindex", "strpos(x, 'a') tells where it is"),
     ("count_if", "count(*) FILTER (WHERE ..) counts some"),
     ("countif", "count(*) FILTER (WHERE ..) counts some"),

@@ -3,7 +3,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    GroupByWithModifier,
+    GroupByWithModifier, SelectItem, Value, ValueWithSpan,
 };
 
 /// Parts of a `CUBE` at most, which is of twice as many sets for each: the planner has as many.
@@ -67,6 +67,31 @@ fn among_sets(set: &[Expr]) -> Option<Expr> {
         _ => None,
     };
     list.args.iter().map(part).collect::<Option<Vec<_>>>().map(grouping)
+}
+
+/// Has the numbers of columns in sets be what is listed there, as they are in a list without sets.
+/// What stands behind a `*` has no number yet.
+pub(crate) fn by_number(group_by: &mut GroupByExpr, listed: &[SelectItem]) {
+    let GroupByExpr::Expressions(columns, _) = group_by else { return };
+    let listed = listed.iter().map_while(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    let listed: Vec<&Expr> = listed.collect();
+    for column in columns {
+        let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = column else {
+            continue;
+        };
+        for part in sets.iter_mut().flatten() {
+            let Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) = part else {
+                continue;
+            };
+            let place = number.parse().ok().and_then(|number: usize| number.checked_sub(1));
+            if let Some(expr) = place.and_then(|place| listed.get(place)) {
+                *part = (*expr).clone();
+            }
+        }
+    }
 }
 
 /// Has a list of columns with `WITH ROLLUP` or `WITH CUBE` behind it grouped by sets of them, and

@@ -6,8 +6,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
     GroupByWithModifier, JoinConstraint, JoinOperator, LimitClause, LockType, Query, Select,
-    SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, TableWithJoins, Value, Visit,
-    Visitor,
+    Statement, TableFactor, TableWithJoins, Value, Visit, Visitor,
 };
 
 /// A clause that is not supported.
@@ -36,16 +35,6 @@ impl Visitor for Finder {
     type Break = Ignored;
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Ignored> {
-        let mut parts = vec![&*query.body];
-        while let Some(part) = parts.pop() {
-            if let SetExpr::SetOperation { op, set_quantifier, left, right } = part {
-                let is_bag = *set_quantifier == SetQuantifier::All && *op != SetOperator::Union;
-                if is_bag {
-                    return bag(*op);
-                }
-                parts.extend([&**left, &**right]);
-            }
-        }
         if let Some(lock) = query.locks.first() {
             let (keyword, what) = match lock.lock_type {
                 LockType::Update => ("UPDATE", "FOR UPDATE"),
@@ -203,14 +192,4 @@ fn is_without_percent(function: &Function) -> bool {
     };
     function.name.to_string().eq_ignore_ascii_case("to_char")
         && matches!(list.args.as_slice(), [_, format] if is_format(format))
-}
-
-/// The planner takes these for joins, which do not count rows.
-fn bag(operator: SetOperator) -> ControlFlow<Ignored> {
-    let (keyword, what) = match operator {
-        SetOperator::Intersect => ("INTERSECT", "INTERSECT ALL"),
-        SetOperator::Minus => ("MINUS", "MINUS ALL"),
-        _ => ("EXCEPT", "EXCEPT ALL"),
-    };
-    found(keyword, what, "it counts rows that are alike: leave ALL out, or count them by GROUP BY")
 }

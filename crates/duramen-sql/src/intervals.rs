@@ -26,15 +26,17 @@ use datafusion::prelude::SessionContext;
 
 use crate::rewriting::{each_expression, is_comparison};
 
+mod average;
 mod factor;
 
+pub(crate) use average::AverageInterval;
 pub(crate) use factor::Factor;
 
 const NANOS_OF_DAY: i128 = 86_400_000_000_000;
 const DAYS_OF_MONTH: i128 = 30;
 /// More digits than the longest interval has.
 const SPAN: DataType = DataType::Decimal128(38, 0);
-const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+pub(crate) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 pub(crate) fn register(context: &SessionContext) {
     let signature = Signature::any(1, Volatility::Immutable);

@@ -28,7 +28,7 @@ use crate::column_type::{is_json, json_text};
 use crate::rewriting::is_comparison;
 
 /// Functions that give one of their arguments.
-const PASS_ON: [&str; 6] = ["coalesce", "greatest", "ifnull", "least", "nullif", "nvl"];
+pub(crate) const PASS_ON: [&str; 6] = ["coalesce", "greatest", "ifnull", "least", "nullif", "nvl"];
 
 /// Functions that give a part of a value.
 const PARTS: [&str; 2] = ["array_element", "get_field"];
@@ -186,7 +186,8 @@ fn is_list_of_json(list: &Expr, schema: &DFSchema) -> bool {
     list.to_field(schema).is_ok_and(|(_, field)| is_json_list(&field))
 }
 
-fn marked(expr: Expr) -> Expr {
+/// JSON text of what is JSON as it is written, or a number or truth.
+pub(crate) fn marked(expr: Expr) -> Expr {
     MARKED.call(vec![expr])
 }
 

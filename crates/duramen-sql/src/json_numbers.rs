@@ -10,17 +10,18 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Between, InList, InSubquery};
+use datafusion::logical_expr::expr::{Between, InList, InSubquery, ScalarFunction};
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{
-    BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, when,
+    BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::column_type::is_json;
 use crate::json_function::{as_float, as_integer, as_truth};
-use crate::rewriting::each_expression;
+use crate::json_marks::{PASS_ON, marked};
+use crate::rewriting::{each_expression, is_comparison};
 
 /// What stands beside JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,6 @@ fn has_json(expr: &Expr, schema: &DFSchema) -> bool {
 pub(crate) fn operator(expr: &mut RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
     use BinaryOperator as Of;
     let RawBinaryExpr { op, left, right } = expr;
-    let is_computed = matches!(op, Of::Plus | Of::Minus | Of::Multiply | Of::Divide | Of::Modulo);
     let operator = match op {
         Of::Eq => Operator::Eq,
         Of::NotEq => Operator::NotEq,
@@ -59,23 +59,29 @@ pub(crate) fn operator(expr: &mut RawBinaryExpr, schema: &DFSchema) -> Result<Op
         Of::LtEq => Operator::LtEq,
         Of::Gt => Operator::Gt,
         Of::GtEq => Operator::GtEq,
-        // What it is of is no matter.
-        _ if is_computed => Operator::Plus,
+        Of::Plus | Of::Minus | Of::Multiply | Of::Divide | Of::Modulo => {
+            computed(left, right, schema);
+            return Ok(None);
+        }
         _ => return Ok(None),
     };
-    if is_computed {
-        let (is_left, is_right) = (has_json(left, schema), has_json(right, schema));
-        let is_number =
-            |expr: &Expr| Beside::of(expr, schema).is_some_and(|beside| beside != Beside::Truth);
-        if is_left && (is_right || is_number(right)) {
-            *left = as_float(std::mem::take(left));
-        }
-        if is_right && is_number(left) {
-            *right = as_float(std::mem::take(right));
-        }
-        return Ok(None);
-    }
     beside(left, operator, right, schema)
+}
+
+/// Makes floats of JSON text that is computed with; whether there is any.
+fn computed(left: &mut Expr, right: &mut Expr, schema: &DFSchema) -> bool {
+    let (is_left, is_right) = (has_json(left, schema), has_json(right, schema));
+    let is_number =
+        |expr: &Expr| Beside::of(expr, schema).is_some_and(|beside| beside != Beside::Truth);
+    let makes_left = is_left && (is_right || is_number(right));
+    if makes_left {
+        *left = as_float(std::mem::take(left));
+    }
+    let makes_right = is_right && is_number(left);
+    if makes_right {
+        *right = as_float(std::mem::take(right));
+    }
+    makes_left || makes_right
 }
 
 /// A comparison whose JSON text is what the other side is; none if it has to stay as it is.
@@ -135,15 +141,25 @@ impl AnalyzerRule for Rule {
     }
 }
 
-fn among(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn among(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    // What operators are of may be JSON text only since then.
+    if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &mut expr
+        && is_arithmetic(*op)
+    {
+        let is_changed = computed(left, right, schema);
+        return Ok(Transformed::new_transformed(expr, is_changed));
+    }
     let known = match &expr {
         Expr::InList(of) => in_list(of, schema)?,
         Expr::Between(of) => between(of, schema)?,
         Expr::InSubquery(of) if has_json(&of.expr, schema) => in_subquery(of)?,
-        Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) =>
-        {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
             beside(left, *op, right, schema)?
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args })
+            if PASS_ON.contains(&func.name()) && args.iter().any(|arg| has_json(arg, schema)) =>
+        {
+            one_of(func, args, schema)?
         }
         Expr::Case(case) => match &case.expr {
             Some(of) if is_beside_json(of, case.when_then_expr.iter().map(|of| &*of.0), schema) => {
@@ -154,6 +170,44 @@ fn among(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         _ => None,
     };
     Ok(known.map_or_else(|| Transformed::no(expr), Transformed::yes))
+}
+
+fn is_arithmetic(operator: Operator) -> bool {
+    use Operator::{Divide, Minus, Modulo, Multiply, Plus};
+    matches!(operator, Plus | Minus | Multiply | Divide | Modulo)
+}
+
+/// A function that gives one of its arguments, of which some are JSON text, and others numbers or
+/// truths: those are JSON too, but where they are compared.
+fn one_of(func: &Arc<ScalarUDF>, args: &[Expr], schema: &DFSchema) -> Result<Option<Expr>> {
+    let others: Vec<Beside> = args.iter().filter_map(|arg| Beside::of(arg, schema)).collect();
+    let is_text = |arg: &Expr| {
+        let is_null = matches!(arg, Expr::Literal(value, _) if value.is_null());
+        !is_null && !has_json(arg, schema) && Beside::of(arg, schema).is_none()
+    };
+    Ok(match (func.name(), args) {
+        ("coalesce" | "ifnull" | "nvl", args) if !args.iter().any(is_text) => {
+            let json = |arg: &Expr| match Beside::of(arg, schema) {
+                Some(_) => marked(arg.clone()),
+                None => arg.clone(),
+            };
+            Some(marked(func.call(args.iter().map(json).collect())))
+        }
+        _ if others.is_empty() => None,
+        ("greatest" | "least", args) => {
+            let is_truth = others.iter().all(|other| *other == Beside::Truth);
+            let value = if is_truth { as_truth } else { as_float };
+            let values = args.iter().cloned();
+            let values = values.map(|arg| if has_json(&arg, schema) { value(arg) } else { arg });
+            Some(func.call(values.collect()))
+        }
+        ("nullif", [of, other]) => {
+            let is_same = comparison(of, Operator::Eq, other, schema)?;
+            let none = Expr::Literal(ScalarValue::try_from(&of.get_type(schema)?)?, None);
+            Some(when(is_same, none).otherwise(of.clone())?)
+        }
+        _ => None,
+    })
 }
 
 /// Whether a value is JSON text and others are numbers or truths, or the other way around.

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions, With, visit_expressions_mut,
 };
 
-use crate::{grouping_sets, interval_text, ranges, zones};
+use crate::{array_query, grouping_sets, interval_text, ranges, zones};
 
 /// `FETCH FIRST` becomes `LIMIT`, `SEMI JOIN` is `LEFT SEMI JOIN`, `FROM t` is `SELECT * FROM t`,
 /// `a[1].b` is `a[1]['b']`, `LIKE` has no `ESCAPE` but the usual one, `a LIKE ANY (b, c)` is an OR,
@@ -108,12 +108,13 @@ impl VisitorMut for Speller {
         select.from.iter_mut().for_each(sided);
         select.from.iter_mut().for_each(ranges::spell);
         grouping_sets::spell(&mut select.group_by);
+        grouping_sets::by_number(&mut select.group_by, &select.projection);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Some(any) = like_any(expr) {
-            *expr = any;
+        if let Some(spelled) = like_any(expr).or_else(|| array_query::of(expr)) {
+            *expr = spelled;
         }
         match expr {
             Expr::CompoundFieldAccess { root, access_chain } => {
@@ -393,7 +394,7 @@ fn is_decimal(kind: &DataType) -> bool {
     matches!(kind, Dec(_) | Decimal(_) | Numeric(_))
 }
 
-/// A number with a point as it is written, with its sign.
+/// A number with a point as it is written, with its sign, or one of more digits than integers have.
 fn written(number: &Expr) -> Option<String> {
     match number {
         Expr::Nested(number) => written(number),
@@ -401,7 +402,8 @@ fn written(number: &Expr) -> Option<String> {
             Some(format!("-{}", written(expr).filter(|number| !number.starts_with('-'))?))
         }
         Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
-            (number.contains('.') && !number.contains(['e', 'E'])).then(|| number.clone())
+            let is_float = number.parse::<i64>().is_err();
+            (is_float && !number.contains(['e', 'E'])).then(|| number.clone())
         }
         _ => None,
     }

@@ -19,9 +19,10 @@ use crate::script::{Lines, SqlText};
 use crate::table::Wanted;
 use crate::words::{Role, Words};
 use crate::{
-    any_list, as_of_join, casts, change, copy, depth, digits, distinct_from, field_names,
-    from_first, function, headings, lateral_values, materialized, merged, named_windows, objects,
-    parameter, repeated, rounding, row_values, spelling, syntax, system_time, unnest,
+    any_list, as_of_join, casts, change, copy, cte_names, depth, digits, distinct_from,
+    field_names, from_first, function, headings, lateral_values, materialized, merged,
+    named_windows, objects, parameter, repeated, rounding, row_values, spelling, syntax,
+    system_time, unnest,
 };
 
 /// Words with which a query may need columns that it does not name, if only of other queries.
@@ -261,6 +262,7 @@ fn unsupported(statement: &Parsed) -> Error {
 
 /// Spells a statement as the planner knows it.
 fn spell(statement: &mut Parsed, places: &mut Places) -> Result<()> {
+    cte_names::rewrite(statement);
     headings::rewrite(statement);
     objects::rewrite(statement);
     places.with = spelling::with_before(statement).map(Arc::new);

@@ -32,6 +32,10 @@ const UNNEST: &str = "unnest";
 /// for these is called alike.
 const OF_ROW: &str = "\u{1f}row";
 
+/// Stands before the name of a table outside of a query, so that no column in it is taken for that:
+/// the planner has the nearer one be meant, of which all else would be a field.
+pub(crate) const OUTSIDE: &str = "\u{1f}outside";
+
 pub(crate) fn register(context: &SessionContext) {
     context.add_analyzer_rule(Arc::new(Rule));
 }
@@ -39,13 +43,16 @@ pub(crate) fn register(context: &SessionContext) {
 /// Spells `LATERAL unnest(..)` as the planner knows it, numbers elements, and names the column of
 /// elements as the table that it is.
 pub(crate) fn rewrite(parsed: &mut impl VisitMut) {
-    let ControlFlow::Continue(()) = parsed.visit(&mut Speller { tables: Vec::new() });
+    let ControlFlow::Continue(()) = parsed.visit(&mut Speller::default());
 }
 
 /// Spells each `SELECT`, those inside of others behind them.
+#[derive(Default)]
 struct Speller {
     /// What the tables of each are called that is gone through.
     tables: Vec<Names>,
+    /// Those that a query behind `FROM` stands beside, and does not see.
+    beside: Vec<Option<Names>>,
 }
 
 /// What the tables of a `SELECT` are called, and which of these names are of elements of arrays,
@@ -79,17 +86,38 @@ impl VisitorMut for Speller {
         ControlFlow::Continue(())
     }
 
-    /// Fields of rows of tables outside of a query.
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Infallible> {
+        if matches!(table, TableFactor::Derived { lateral: false, .. }) {
+            let beside = self.tables.pop();
+            self.beside.push(beside);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Infallible> {
+        if matches!(table, TableFactor::Derived { lateral: false, .. }) {
+            self.tables.extend(self.beside.pop().flatten());
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Columns of tables outside of a query, and fields of these.
     fn pre_visit_expr(&mut self, expr: &mut Parsed) -> ControlFlow<Infallible> {
         let Some((own, outer)) = self.tables.split_last() else {
             return ControlFlow::Continue(());
         };
-        if let Parsed::CompoundIdentifier(parts) = &*expr
+        if let Parsed::CompoundIdentifier(parts) = &mut *expr
             && own.columns(parts).is_none()
-            && let Some(columns) = columns(outer, parts)
-            && let Some(field) = field(parts, columns)
+            && let Some(names) = outer.iter().rev().find(|names| names.columns(parts).is_some())
         {
-            *expr = field;
+            let mut columns = names.columns(parts).unwrap_or(0);
+            if names.are_of_table(parts) {
+                parts.insert(0, Ident::with_quote('"', OUTSIDE));
+                columns += 1;
+            }
+            if let Some(field) = field(parts, columns) {
+                *expr = field;
+            }
         }
         ControlFlow::Continue(())
     }
@@ -116,6 +144,13 @@ impl Names {
             return Some(0);
         }
         self.tables.iter().filter_map(|name| parts_named(name, parts)).max()
+    }
+
+    /// Whether a name begins with all of that of a table here.
+    fn are_of_table(&self, parts: &[Ident]) -> bool {
+        let is_first = |name: &String| parts.first().is_some_and(|part| part.value == *name);
+        !self.elements.iter().any(is_first)
+            && self.tables.iter().any(|table| matches!(table.as_slice(), [name] if is_first(name)))
     }
 }
 

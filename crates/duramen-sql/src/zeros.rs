@@ -1,5 +1,5 @@
 //! Zeros of floats: `-0.0` equals `0.0`, also where bits are compared, which are longer lists of
-//! `IN`, sets of distinct values and the partitions of windows.
+//! `IN`, sets of distinct values, and the partitions and orders of windows.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, InList};
+use datafusion::logical_expr::expr::{AggregateFunction, InList, WindowFunctionParams};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Aggregate, Cast, Expr, ExprSchemable, LogicalPlan, lit};
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
@@ -24,7 +24,7 @@ pub(crate) fn of_distinct() -> Arc<dyn OptimizerRule + Send + Sync> {
     Arc::new(DistinctValues)
 }
 
-/// Lists of floats have both zeros or none, and partitions by floats one.
+/// Lists of floats have both zeros or none, and partitions and orders by floats one.
 #[derive(Debug)]
 struct Lists;
 
@@ -37,8 +37,9 @@ impl AnalyzerRule for Lists {
         each_expression(plan, |expr, schema| {
             expr.transform_up(|expr| match expr {
                 Expr::WindowFunction(mut window) => {
-                    let by = &mut window.params.partition_by;
-                    let is_changed = with_one_zero(by, schema);
+                    let WindowFunctionParams { partition_by, order_by, .. } = &mut window.params;
+                    let order_by = order_by.iter_mut().map(|by| &mut by.expr);
+                    let is_changed = with_one_zero(partition_by.iter_mut().chain(order_by), schema);
                     Ok(Transformed::new_transformed(Expr::WindowFunction(window), is_changed))
                 }
                 expr => Ok(with_both(expr, schema)),
@@ -127,11 +128,11 @@ fn has_one_zero(expr: &mut Expr, schema: &DFSchema) -> bool {
         }
         _ => return false,
     };
-    with_one_zero(&mut function.args, schema)
+    with_one_zero(function.args.iter_mut(), schema)
 }
 
 /// Makes floats have one zero, whether any is one.
-fn with_one_zero(exprs: &mut [Expr], schema: &DFSchema) -> bool {
+fn with_one_zero<'e>(exprs: impl Iterator<Item = &'e mut Expr>, schema: &DFSchema) -> bool {
     let mut is_changed = false;
     for arg in exprs {
         let zero = match arg.get_type(schema) {

@@ -264,9 +264,7 @@ fn no_match(said: &str, places: &Places) -> Option<String> {
             candidates.push(candidate);
         }
     }
-    let advice = if types::named(call) == "avg(INTERVAL)" {
-        "avg(EXTRACT(EPOCH FROM x)) is that of their seconds".to_owned()
-    } else if candidates.is_empty() {
+    let advice = if candidates.is_empty() {
         "it takes other values".to_owned()
     } else {
         let of_numbers = candidates.iter().any(|candidate| candidate.contains("DOUBLE"));

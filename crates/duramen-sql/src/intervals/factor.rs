@@ -47,9 +47,13 @@ impl Factor {
 
     fn scaled(self, span: IntervalMonthDayNano, number: f64) -> Option<IntervalMonthDayNano> {
         #[expect(clippy::cast_precision_loss, reason = "floats have the digits of centuries")]
-        let nanos = self.applied(span.nanoseconds as f64, number);
-        let months = self.applied(f64::from(span.months), number);
-        let days = self.applied(f64::from(span.days), number);
+        let nanos = span.nanoseconds as f64;
+        self.of_parts([f64::from(span.months), f64::from(span.days), nanos], number)
+    }
+
+    /// An interval of so many months, days and nanoseconds that is multiplied or divided.
+    pub(super) fn of_parts(self, parts: [f64; 3], number: f64) -> Option<IntervalMonthDayNano> {
+        let [months, days, nanos] = parts.map(|of| self.applied(of, number));
         let of_months = ((months - months.trunc()) * DAYS_OF_MONTH * PARTS).round() / PARTS;
         let rest = days - days.trunc() + of_months - of_months.trunc();
         let rest = (rest * NANOS_OF_DAY / 1e3).round() * 1e3;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int32Array};
 use datafusion::arrow::compute::kernels::cast_utils::IntervalUnit;
 use datafusion::arrow::compute::{DatePart, cast, date_part};
 use datafusion::arrow::datatypes::{
@@ -23,6 +23,8 @@ enum Part {
     Epoch,
     /// How many spans of so many years it is in.
     Years(i32),
+    /// How far its zone is from UTC, which it is.
+    Zone,
 }
 
 impl Part {
@@ -30,6 +32,9 @@ impl Part {
         let word = word.trim_matches(['\'', '"']).to_ascii_lowercase();
         if word == "epoch" {
             return Some(Self::Epoch);
+        }
+        if ["timezone", "timezone_hour", "timezone_minute"].contains(&word.as_str()) {
+            return Some(Self::Zone);
         }
         if let Some(years) = spans::years(&word) {
             return Some(Self::Years(years));
@@ -52,11 +57,18 @@ pub(super) fn word(argument: &ScalarValue) -> Option<&str> {
 /// What a part is; none for those that are as the function has them.
 pub(super) fn part_field(name: &str, args: &ReturnFieldArgs<'_>) -> Option<FieldRef> {
     let [Some(part), _] = args.scalar_arguments else { return None };
+    let times = args.arg_fields.get(1)?;
     let kind = match Part::of(word(part)?)? {
+        Part::Zone if has_zone(times.data_type()) => DataType::Int32,
+        Part::Zone => return None,
         Part::Seconds { .. } | Part::Epoch => DataType::Float64,
         Part::Years(_) => DataType::Int32,
     };
-    Some(Arc::new(Field::new(name, kind, args.arg_fields.get(1)?.is_nullable())))
+    Some(Arc::new(Field::new(name, kind, times.is_nullable())))
+}
+
+fn has_zone(kind: &DataType) -> bool {
+    matches!(kind, DataType::Timestamp(_, Some(_)))
 }
 
 /// A part of times: seconds with their fractions, and spans of years.
@@ -73,6 +85,10 @@ pub(super) fn part(
             Some(seconds) => Arc::new(seconds),
             None => return inner(args),
         },
+        Part::Zone if !has_zone(array.data_type()) => return inner(args),
+        Part::Zone => {
+            Arc::new(Int32Array::new(vec![0; array.len()].into(), array.nulls().cloned()))
+        }
         Part::Seconds { of_each } => Arc::new(seconds(&array, of_each)?),
         Part::Years(span) => {
             let is_interval = matches!(array.data_type(), DataType::Interval(_));
