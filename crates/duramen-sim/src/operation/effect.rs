@@ -58,7 +58,9 @@ impl Operation {
                 take_back(name, back.ok_or(ErrorKind::NotFound), staging)
             }
             _ if staging.is_deleted(name) => Err(ErrorKind::NotFound),
-            Self::Delete if staging.head(name) == 0 => Err(ErrorKind::NotFound),
+            Self::Delete if staging.head(name) == 0 && staging.value(name).is_none() => {
+                Err(ErrorKind::NotFound)
+            }
             Self::Delete => {
                 staging.set(name, None);
                 Ok(())

@@ -7,18 +7,22 @@
 //! - each record at each revision that is kept, its version, its history, the order of keys and
 //!   what indexes find are the model's;
 //! - copies made of dumps and exported histories count versions on as the model does;
+//! - backups, restored to any commit, are what the model says, and what was purged is in no file of
+//!   them or of a repair, nor told by a feed or a dump;
 //! - a revision is dropped only if some retention let it go, and then refused.
 
 mod change;
 mod compare;
 mod copies;
 mod model;
+mod outside;
 mod purge;
 
 use std::collections::BTreeSet;
 
 use duramen::{
-    CommitOptions, Database, Durability, ErrorKind, IndexDefinition, KeyKind, Retention,
+    CommitOptions, Database, Durability, Error, ErrorKind, IndexDefinition, KeyKind, Outcome,
+    Retention, Revision,
 };
 
 use super::machine::{Machine, Stop};
@@ -26,13 +30,14 @@ use crate::expectation::Check;
 use crate::oracle::said;
 use crate::report::Report;
 use crate::rounds::{Suite, Tally, run};
-use change::Change;
+use change::{Change, NOTE};
 use model::{Model, Purged, shares_code};
 
 /// The collections, with the type of their keys.
 const COLLECTIONS: [(&str, KeyKind); 2] = [("players", KeyKind::Text), ("days", KeyKind::I64)];
 /// The indexes of each, with their paths.
-const INDEXES: [(&str, &str); 2] = [("by-score", "score"), ("by-tag", "tags[*]")];
+const INDEXES: [(&str, &str); 3] =
+    [("by-score", "score"), ("by-tag", "tags[*]"), ("by-note", NOTE)];
 /// The one that refuses values that another record has.
 const UNIQUE: (&str, &str) = ("by-code", "code");
 /// Keys of each.
@@ -45,8 +50,20 @@ const DURABILITIES: [Durability; 3] =
     [Durability::Sync, Durability::Interval(5), Durability::Interval(10_000)];
 
 /// What the rounds have to come to: a revision that was dropped is among it.
-const EVENTS: [&str; 9] =
-    ["close", "commit", "departed", "dropped", "kill", "look", "purge", "purge later", "retention"];
+const EVENTS: [&str; 12] = [
+    "close",
+    "commit",
+    "departed",
+    "dropped",
+    "earlier",
+    "kill",
+    "look",
+    "purge",
+    "purge later",
+    "retention",
+    "revert",
+    "secret",
+];
 
 /// So many rounds.
 pub(super) fn suite(count: u64, fresh: u64) -> Report {
@@ -99,6 +116,8 @@ pub(super) fn round(seed: u64) -> Check<Tally> {
     if copies::compare(&db, &store.model, &store.machine.clock)? {
         store.machine.seen.insert("departed");
     }
+    let found = outside::compare(&db, &store.model, &mut store.machine)?;
+    store.machine.seen.extend(found);
     let trace = store.machine.device.trace();
     let Machine { compactions, seen, .. } = store.machine;
     Ok(Tally { losses: LIVES, compactions, seen, trace, ..Tally::default() })
@@ -156,6 +175,7 @@ impl Store {
                 3 => self.look(db),
                 4 if self.machine.random.one_in(3) => self.retain(db),
                 5 if self.machine.random.one_in(4) => self.purge(db),
+                6 if self.machine.random.one_in(3) => self.revert(db),
                 _ => self.commit(db),
             };
             match done {
@@ -220,16 +240,45 @@ impl Store {
             }
             Ok(_) if is_change => Err(Stop::Wrong("a change made no commit".to_owned())),
             Ok(_) => Err(Stop::Wrong("nothing changed, and there is a commit".to_owned())),
-            Err(error) => {
-                let stop = self.machine.stop(&error);
-                // Of one that has no answer it shows after a restart whether it is there.
-                if matches!(stop, Stop::Again) {
-                    self.model.truncate(self.acknowledged);
-                }
-                // Nothing is committed after one that could not be written, though changes that
-                // build on it can be staged.
-                Err(if error.kind() == ErrorKind::Io { Stop::Over } else { stop })
+            Err(error) => Err(self.uncommitted(&error)),
+        }
+    }
+
+    /// What it means that a commit has no answer.
+    fn uncommitted(&mut self, error: &Error) -> Stop {
+        let stop = self.machine.stop(error);
+        // It shows after a restart whether it is there.
+        if matches!(stop, Stop::Again) {
+            self.model.truncate(self.acknowledged);
+        }
+        // Nothing is committed after one that could not be written, though changes that build on
+        // it can be staged.
+        if error.kind() == ErrorKind::Io { Stop::Over } else { stop }
+    }
+
+    /// Makes a collection what it was at a revision; what was purged stays away.
+    fn revert(&mut self, db: &Database) -> Result<(), Stop> {
+        let number = self.machine.random.index(COLLECTIONS.len());
+        let collection = db.collection(COLLECTIONS[number].0);
+        let document = collection.map_err(|error| self.machine.stop(&error))?.document().clone();
+        let first = document.first_revision().map_err(|error| self.machine.stop(&error))?.0;
+        let newest = self.model.revisions(number).len() as u64;
+        if newest < first {
+            return Ok(());
+        }
+        let revision = first + self.machine.random.below(newest + 1 - first);
+        let is_change = self.model.push(self.model.reverted((number, revision)));
+        self.let_go();
+        match document.revert_to(Revision(revision), &CommitOptions::default()) {
+            Ok(Outcome::Committed(_)) if is_change => {
+                self.acknowledged = self.model.commits();
+                self.durable = self.acknowledged;
+                self.machine.seen.insert("revert");
+                Ok(())
             }
+            Ok(Outcome::Unchanged(_)) if !is_change => Ok(()),
+            Ok(outcome) => Err(Stop::Wrong(format!("a return to {revision} came to {outcome:?}"))),
+            Err(error) => Err(self.uncommitted(&error)),
         }
     }
 

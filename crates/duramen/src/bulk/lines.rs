@@ -56,6 +56,9 @@ impl RecordLines<'_, '_> {
 
     /// Adds the record that comes next: its bytes.
     fn record(&mut self, records: Records) -> Result<usize> {
+        if self.stream.text().starts_with(b"[") {
+            return Err(is_array().in_context(format!("line {}", self.stream.line())));
+        }
         loop {
             if let Some(bytes) = self.guessed(records)? {
                 return Ok(bytes);
@@ -97,6 +100,13 @@ impl RecordLines<'_, '_> {
         builder.put_tokens(record, text)?;
         Ok(Some(bytes))
     }
+}
+
+/// The error for what most who give an array have, which may go on for many lines.
+fn is_array() -> Error {
+    let message = "it is no JSON object, but an array: each record has a line of its own, and \
+                   `jq -c '.[]'` writes those of an array so";
+    Error::new(ErrorKind::Invalid, message)
 }
 
 impl<'n> KeyField<'n> {

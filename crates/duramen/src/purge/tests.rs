@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::io::{Access, Device, File, Lock, MemoryDevice, read_exact_at};
 use crate::{
-    BlameOptions, CommitOptions, Database, Document, ErrorKind, JsonPointer, Options, PurgeOptions,
-    Retention, Revision, Target,
+    BackupFolder, BackupOptions, BlameOptions, CommitOptions, Database, Document, ErrorKind,
+    JsonPointer, Key, KeyKind, Options, PurgeOptions, RestorePoint, Retention, Revision, Target,
 };
 
 /// What must not be found any more; every secret has it.
@@ -270,6 +270,60 @@ fn a_purged_document_goes_on_and_its_past_is_undone_to_null() {
     assert!(values[1..].iter().all(|value| known.contains(value)), "{values:?}");
     db.compact(&mut |_, _| ControlFlow::Continue(())).unwrap();
     assert_eq!(found(&device, &db, SECRET), Vec::<String>::new());
+    assert_clean(&db);
+}
+
+/// A return to a revision that had the record was refused, as `null` is none.
+#[test]
+fn a_purged_record_stays_away_when_what_it_was_in_comes_back() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("c", KeyKind::Text).unwrap();
+    for key in ["a", "b", "c"] {
+        records.put(key, format!(r#"{{"n":"{key}"}}"#), &plain()).unwrap();
+    }
+    records.delete_many(&["a".into(), "b".into()], &plain()).unwrap();
+    records.put("b", r#"{"n":"new"}"#, &plain()).unwrap();
+    purge(records.document(), "/a", Some(3)).unwrap();
+    records.document().undo(Revision(5), &plain()).unwrap();
+    records.document().undo(Revision(4), &plain()).unwrap();
+    assert_eq!(json_at(records.document(), 7), json!({"b": {"n": "b"}, "c": {"n": "c"}}));
+    db.delete_document("c", &plain()).unwrap();
+    for revision in [1, 3] {
+        records.document().revert_to(Revision(revision), &plain()).unwrap();
+        let left = if revision == 1 { json!({}) } else { json_at(records.document(), 7) };
+        let head = records.document().head_revision().unwrap();
+        assert_eq!(json_at(records.document(), head.0), left);
+        assert_eq!(records.get("a").unwrap(), None);
+    }
+    assert_eq!(records.insert("a", "{}", &plain()).unwrap().version, 2);
+    assert_clean(&db);
+}
+
+/// It was there to those that write, and to nobody else.
+#[test]
+fn a_purged_record_is_not_there_where_a_commit_before_is_restored() {
+    let device = Arc::new(MemoryDevice::new());
+    let db = open(&device);
+    let records = db.create_collection("c", KeyKind::Text).unwrap();
+    records.put("a", r#"{"n":1}"#, &plain()).unwrap();
+    let before = db.snapshot().sequence();
+    purge(records.document(), "/a", None).unwrap();
+    let folder = BackupFolder::on_device(Arc::new(MemoryDevice::new()));
+    let go_on = &mut |_, _| ControlFlow::Continue(());
+    db.backup(&folder, BackupOptions::default(), go_on).unwrap();
+    let restored: Arc<dyn Device> = Arc::new(MemoryDevice::new());
+    Database::restore_device(&folder, &restored, RestorePoint::Commit(before), go_on).unwrap();
+    let db = Database::open_device(restored, Options::default()).unwrap();
+    let (records, a) = (db.collection("c").unwrap(), Key::from("a"));
+    assert_eq!(records.get("a").unwrap(), None);
+    let mut transaction = db.transaction();
+    assert_eq!(transaction.read_record("c", &a).unwrap(), None);
+    let expected = transaction.expect_record("c", &a, 1).unwrap_err();
+    assert_eq!(expected.kind(), ErrorKind::Conflict);
+    let merged = transaction.merge_patch_record("c", &a, b"{}").unwrap_err();
+    assert_eq!(merged.kind(), ErrorKind::NotFound);
+    drop(transaction);
+    assert_eq!(records.insert("a", r#"{"n":2}"#, &plain()).unwrap().version, 2);
     assert_clean(&db);
 }
 

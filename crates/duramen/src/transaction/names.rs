@@ -50,7 +50,8 @@ impl Transaction {
     /// Deletes a document: it is not there from its next revision on, and every revision before
     /// stays readable. A `put` of the same name goes on counting.
     ///
-    /// `NotFound` if it has no revision, or is deleted already.
+    /// What this transaction was the first to put into it was never there. `NotFound` if nothing
+    /// is in it, or it is deleted already.
     ///
     /// ```
     /// use duramen::{CommitOptions, Database, ErrorKind, Revision};
@@ -70,11 +71,17 @@ impl Transaction {
     pub fn delete_document(&mut self, name: &str) -> Result<()> {
         self.find(name)?.ok_or_else(|| self.missing(name))?;
         self.catalogue()?;
-        let is_new = self.writer(name)?.is_new();
-        if is_new && !self.repeats {
-            let message =
-                format!("document {name:?} has no revision yet: there is nothing to delete");
-            return Err(Error::new(ErrorKind::NotFound, message));
+        let repeats = self.repeats;
+        let writer = self.writer(name)?;
+        let is_new = writer.is_new();
+        if is_new && !repeats {
+            if !writer.has_root() {
+                let message =
+                    format!("document {name:?} has no revision yet: there is nothing to delete");
+                return Err(Error::new(ErrorKind::NotFound, message));
+            }
+            writer.take_back();
+            return Ok(());
         }
         if is_new {
             // What is left of a history may begin so: something has to be there to be deleted.
@@ -496,6 +503,32 @@ mod tests {
         assert_eq!(collection.indexes().unwrap().len(), 2);
         dropping.commit(&how).unwrap();
         assert_eq!(collection.indexes().unwrap(), [unique("m")]);
+        assert!(db.check().unwrap().is_clean());
+    }
+
+    /// It was told that there was nothing to delete.
+    #[test]
+    fn a_document_that_a_transaction_makes_and_deletes_was_never_there() {
+        let db = Database::memory().unwrap();
+        let how = CommitOptions::default();
+        db.create_collection("old", KeyKind::Text).unwrap();
+        let mut transaction = db.transaction();
+        for _ in 0..2 {
+            transaction.put("new", br#"{"a":["x"]}"#).unwrap();
+            transaction.put_record("old", &"k".into(), br#"{"n":1}"#).unwrap();
+            for name in ["new", "old"] {
+                transaction.delete_document(name).unwrap();
+                let again = transaction.delete_document(name).unwrap_err();
+                assert_eq!(again.kind(), ErrorKind::NotFound, "{again}");
+            }
+        }
+        assert!(transaction.commit(&how).unwrap().revisions.is_empty());
+        for name in ["new", "old"] {
+            let document = db.document(name).unwrap();
+            assert_eq!(document.head_revision().unwrap(), Revision(0));
+        }
+        let saved = db.collection("old").unwrap().put("k", r#"{"n":2}"#, &how).unwrap();
+        assert_eq!(saved.version, 1);
         assert!(db.check().unwrap().is_clean());
     }
 

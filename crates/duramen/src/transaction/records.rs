@@ -175,7 +175,7 @@ impl Transaction {
     /// ```
     pub fn expect_record(&mut self, name: &str, key: &Key, expected: u64) -> Result<()> {
         self.change_record(name, key, |writer, text| {
-            let record = writer.record(text)?;
+            let record = present(writer, text)?;
             let version =
                 record.map(|record| writer.tree.record_version(record, writer.revision - 1));
             let actual = version.transpose()?;
@@ -370,9 +370,14 @@ pub(crate) fn record_tape<'t>(key: &Key, json: &'t [u8]) -> Result<Tape<'t>> {
     Ok(tape)
 }
 
-/// A record that is there: in a deleted collection none is.
+/// A record that is there: in a deleted collection none is, and none that was purged, as it is
+/// where a commit before that was restored.
 fn present(writer: &Writer, key: impl AsRef<[u8]>) -> Result<Option<NodeId>> {
-    if writer.deleted()?.is_some() { Ok(None) } else { writer.record(key) }
+    if writer.deleted()?.is_some() {
+        return Ok(None);
+    }
+    let Some(record) = writer.record(key)? else { return Ok(None) };
+    Ok((!writer.tree.is_purged(record, writer.revision)?).then_some(record))
 }
 
 /// How many versions each of some records had, as the text of an object says.
@@ -415,7 +420,7 @@ fn no_departure(key: &str) -> Error {
 
 /// The place of a record that is there.
 fn place(writer: &Writer, (name, key): (&str, &Key), text: &str) -> Result<JsonPointer> {
-    if writer.record(text)?.is_some() {
+    if present(writer, text)?.is_some() {
         return Ok(JsonPointer::root().child(text));
     }
     let message = format!("there is no record {key} in collection {name:?}: insert or put it");

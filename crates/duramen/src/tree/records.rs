@@ -488,13 +488,14 @@ impl Writer {
     /// no record. What `repeats` a history has `null` for those that were purged. Returns those
     /// that it changed or made.
     pub(crate) fn settle_records(&self, repeats: bool, keys: KeyKind) -> Result<ChangedRecords> {
-        let is_map = self.tree.read(|data| {
-            let root = data.state(node(ROOT, 0), self.revision)?;
-            Ok(matches!(root, Datum::Absent | Datum::Map(_)))
+        let root = self.tree.read(|data| {
+            Ok(match data.state(node(ROOT, 0), self.revision)? {
+                Datum::Absent => Some(false),
+                Datum::Map(_) => Some(true),
+                _ => None,
+            })
         })?;
-        if !is_map {
-            return Err(not_records());
-        }
+        let Some(is_live) = root else { return Err(not_records()) };
         let Some(path) = self.tree.data.read().schema.path(ROOT).entry else {
             return Ok(ChangedRecords::default());
         };
@@ -502,7 +503,8 @@ impl Writer {
         let mut changed = self.tree.records_of(&touched, path)?;
         changed.extend(self.returning(path)?);
         for &ordinal in &changed {
-            if self.check_record(node(path, ordinal), (keys, repeats))? {
+            // What a commit changes before it deletes the collection is in no version.
+            if self.check_record(node(path, ordinal), (keys, repeats))? && is_live {
                 self.count_version(node(path, ordinal))?;
             }
         }

@@ -3,12 +3,13 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
+use std::slice;
 use std::sync::Arc;
 
 use duramen::io::{Device, MemoryDevice};
 use duramen::{
     Collection, ColumnValue, CommitOptions, Database, DocumentOptions, ErrorKind, Key, KeyKind,
-    LogQuery, Options, Record, Revision, ScanOptions,
+    LogQuery, Options, Record, Revision, ScanOptions, Transaction,
 };
 
 fn options() -> Options {
@@ -241,7 +242,7 @@ impl Run {
         let head = self.model.head().into_iter();
         let mut values: BTreeMap<Key, String> = head.map(|(key, (_, json))| (key, json)).collect();
         let (key, json) = (self.key(), some_record(&mut self.random));
-        match self.random.below(13) {
+        match self.random.below(15) {
             0..=4 => {
                 self.collection().put(&key, &json, &how()).unwrap();
                 values.insert(key, json);
@@ -275,6 +276,7 @@ impl Run {
             }
             10 => self.merge(key, &mut values),
             11 => self.leave_and_return((key, json), &mut values),
+            12 | 13 => self.transact(&mut values),
             _ => self.settle(),
         }
         self.model.commit(&values);
@@ -282,16 +284,54 @@ impl Run {
         assert_eq!(revision.0, self.model.states.len() as u64);
     }
 
-    /// Deletes the collection, and puts all of it again, or one record.
+    /// Several changes in one commit, most often of the same records.
+    fn transact(&mut self, values: &mut BTreeMap<Key, String>) {
+        let mut transaction = self.open.as_ref().unwrap().0.transaction();
+        self.stage(&mut transaction, values);
+        if self.random.below(4) == 0 && self.model.states.len() > 1 {
+            transaction.delete_document("c").unwrap();
+            values.clear();
+            let (key, json) = (self.key(), some_record(&mut self.random));
+            transaction.put_record("c", &key, json.as_bytes()).unwrap();
+            values.insert(key, json);
+            self.stage(&mut transaction, values);
+        }
+        transaction.commit(&how()).unwrap();
+    }
+
+    /// Changes some records that are there or were: a key that a commit brings and takes again goes
+    /// on counting from there.
+    fn stage(&mut self, transaction: &mut Transaction, values: &mut BTreeMap<Key, String>) {
+        let some = [self.key(), self.key(), self.key()];
+        let known = some.iter().filter(|key| self.model.versions.contains_key(key));
+        let known: Vec<&Key> = known.collect();
+        for _ in 0..if known.is_empty() { 0 } else { self.random.below(8) } {
+            let key = known[usize::try_from(self.random.below(known.len() as u64)).unwrap()];
+            if self.random.below(3) == 0 {
+                let deleted = transaction.delete_records("c", slice::from_ref(key)).unwrap();
+                assert_eq!(deleted > 0, values.remove(key).is_some());
+            } else {
+                let json = some_record(&mut self.random);
+                transaction.put_record("c", key, json.as_bytes()).unwrap();
+                values.insert(key.clone(), json);
+            }
+        }
+    }
+
+    /// Deletes the collection, and puts all of it again, or one record. What else the commit does
+    /// that deletes it is nowhere to be seen.
     fn leave_and_return(&mut self, one: (Key, String), values: &mut BTreeMap<Key, String>) {
-        let (db, collection) = self.open.as_ref().unwrap();
-        let document = collection.document();
+        let document = self.collection().document().clone();
         if document.head_revision().unwrap().0 == 0 {
             return;
         }
         let text = document.head().unwrap().to_json().unwrap();
-        db.delete_document("c", &how()).unwrap();
+        let mut transaction = self.open.as_ref().unwrap().0.transaction();
+        self.stage(&mut transaction, &mut values.clone());
+        transaction.delete_document("c").unwrap();
+        transaction.commit(&how()).unwrap();
         self.model.delete();
+        let (db, collection) = self.open.as_ref().unwrap();
         if self.random.below(2) == 0 {
             db.checkpoint().unwrap();
         }

@@ -1,7 +1,7 @@
 //! `duramen records blame`: who set what is in a record.
 
 use clap::Args;
-use duramen::BlameOptions;
+use duramen::{BlameOptions, JsonPointer};
 
 use super::CollectionAt;
 use crate::Result;
@@ -40,9 +40,16 @@ impl Blame {
         let key = records.key_kind().parse(&self.key)?;
         let options = BlameOptions { depth: self.depth, follow: false };
         let keys = Keys::from(records.key_kind());
+        let mut record = None;
         for entry in records.blame(key, &options)? {
             let entry = entry?;
-            let value = text_of(&entry, &snapshot.pointer(entry.node)?, &snapshot)?;
+            let mut place = match &record {
+                Some(record) => JsonPointer::clone(record),
+                // The record comes first: to look for the place of each value takes long.
+                None => record.insert(snapshot.pointer(entry.node)?).clone(),
+            };
+            entry.pointer.tokens().for_each(|token| place.push(token));
+            let value = text_of(&entry, &place, &snapshot)?;
             // Its place begins at the record.
             let pointer = entry.pointer.clone();
             output.record(&Line::new(entry, (pointer, value), keys))?;

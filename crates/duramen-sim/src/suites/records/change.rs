@@ -11,6 +11,10 @@ use crate::samples::{Samples, Scale};
 const NAMES: [&str; 6] = ["ann", "bob", "cy", "di", "\u{e9}va", ""];
 const TAGS: [&str; 4] = ["new", "top", "old", "x"];
 
+/// The field of texts that are nowhere else: they begin with its name and have so many bytes.
+pub(super) const NOTE: &str = "note";
+pub(super) const NOTE_BYTES: usize = 20;
+
 /// Codes, of which no two records of a collection have the same.
 const CODES: u64 = 60;
 
@@ -129,6 +133,9 @@ fn part(random: &mut Random) -> Json {
     }
     if random.one_in(4) {
         field("code", Json::Number(random.below(CODES).to_string()));
+    }
+    if random.one_in(2) {
+        field(NOTE, Json::Text(format!("{NOTE}{:016x}", random.bits())));
     }
     if random.one_in(3) {
         let city = Json::Text(random.choose(&NAMES).to_owned());

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::COLLECTIONS;
+use super::change::{NOTE, NOTE_BYTES};
 use crate::json::Json;
 
 /// A record's place: the number of its collection, and of its key.
@@ -30,10 +31,12 @@ impl Held {
 pub(super) type State = BTreeMap<Place, Held>;
 
 /// Every commit.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Model {
     /// The first is before the first commit.
     states: Vec<State>,
+    /// Texts that were purged and are nowhere else.
+    secrets: BTreeSet<String>,
 }
 
 /// What happened to a record.
@@ -55,7 +58,7 @@ pub(super) struct Purged {
 
 impl Default for Model {
     fn default() -> Self {
-        Self { states: vec![State::new()] }
+        Self { states: vec![State::new()], secrets: BTreeSet::new() }
     }
 }
 
@@ -66,6 +69,19 @@ impl Model {
 
     pub(super) fn commits(&self) -> usize {
         self.states.len() - 1
+    }
+
+    pub(super) fn has_secrets(&self) -> bool {
+        !self.secrets.is_empty()
+    }
+
+    /// What was purged of bytes that may have it.
+    pub(super) fn secret_in<'b>(&self, bytes: &'b [u8]) -> Option<&'b str> {
+        let notes = bytes.windows(NOTE.len()).enumerate();
+        let notes = notes.filter(|(_, window)| *window == NOTE.as_bytes());
+        let texts = notes.filter_map(|(at, _)| bytes.get(at..at + NOTE_BYTES));
+        let mut texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
+        texts.find(|text| self.secrets.contains(*text))
     }
 
     /// Forgets the commits after the first so many.
@@ -96,6 +112,11 @@ impl Model {
     pub(super) fn purge(&mut self, purged: Purged, commits: usize) {
         for state in &mut self.states[..=commits] {
             let Some(held) = state.get_mut(&purged.place) else { continue };
+            if let Some(Json::Text(note)) = held.value.as_ref().and_then(|value| value.child(NOTE))
+                && purged.field.is_none_or(|field| field == NOTE)
+            {
+                self.secrets.insert(note.clone());
+            }
             match (purged.field, &mut held.value) {
                 (None, value) => held.is_purged |= value.take().is_some(),
                 (Some(field), Some(Json::Object(fields))) => {
@@ -105,6 +126,18 @@ impl Model {
                 (Some(_), _) => {}
             }
         }
+    }
+
+    /// The newest state with a collection as it was at a revision, without what was purged of it.
+    pub(super) fn reverted(&self, (collection, revision): (usize, u64)) -> State {
+        let states = self.revisions(collection);
+        let then = states[usize::try_from(revision - 1).expect("an index")];
+        let mut state = self.newest().clone();
+        for (place, held) in state.range_mut((collection, 0)..(collection + 1, 0)) {
+            held.value = then.get(place).and_then(|then| then.value.clone());
+            held.is_purged = false;
+        }
+        state
     }
 
     /// The states that a collection's revisions have, from 1 on.

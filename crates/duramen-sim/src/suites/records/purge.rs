@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 
 use duramen::{Database, JsonPointer, Key, PurgeOptions};
 
-use super::change::key;
+use super::change::{NOTE, key};
 use super::model::{Purged, State};
 use super::{COLLECTIONS, KEYS};
 use crate::Random;
 use crate::json::Json;
 
 /// Fields that no index refuses.
-const FIELDS: [&str; 4] = ["name", "score", "tags", "at"];
+const FIELDS: [&str; 5] = ["name", "score", "tags", "at", NOTE];
 
 /// Draws what is purged of the newest state, and takes it out there; none if there is nothing. It
 /// is of the first collection, whose keys are the names of its members.

@@ -173,7 +173,10 @@ fn lines_that_are_no_records_are_told_with_their_numbers() {
     let good = "{\"id\":1,\"n\":1}\n\n{\"id\":2,\"n\":1}\n";
     let nested = "{\"a\":{\"b\":[1,{\"id\":5}]},\"id\":3}\n";
     for (line, why) in [
-        ("[1]", "line 5: it is no JSON object"),
+        ("[1]", "line 5: it is no JSON object, but an array"),
+        ("[{\"id\":7},\n{\"id\":8}]", "line 5: it is no JSON object, but an array"),
+        ("[", "line 5: it is no JSON object, but an array"),
+        ("7", "line 5: it is no JSON object: a record has fields"),
         ("{\"n\":1}", "line 5: the member \"id\" is missing"),
         ("{\"id\":\"x\",\"n\":1}", "line 5: member \"id\": the key \"x\" is not of"),
         ("{\"id\":null,\"n\":1}", "line 5: member \"id\": null is no key"),

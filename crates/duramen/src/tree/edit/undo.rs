@@ -20,7 +20,7 @@ use crate::tree::difference::{Change, ChangeKind};
 use crate::tree::edit::Ahead;
 use crate::tree::history::short;
 use crate::tree::locate::{Place, parent_of};
-use crate::tree::schema::Label;
+use crate::tree::schema::{Label, ROOT};
 use crate::tree::writer::{Prior, Writer};
 
 /// Values that a conflict names.
@@ -84,6 +84,7 @@ impl Writer {
         let inversion = Inversion::new(self, (before, before + 1), &changes)?;
         inversion.check(revision, &changes)?;
         inversion.apply()?;
+        self.remove_purged()?;
         self.move_back(revision)
     }
 
@@ -98,11 +99,28 @@ impl Writer {
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         let now = self.revision;
-        if !self.has_value(now)? {
-            return self.restore(self.root()?, short(revision));
+        if self.has_value(now)? {
+            let changes = self.changes((revision, Revision(u64::from(now))), ahead)?;
+            Inversion::new(self, (short(revision), now), &changes)?.apply()?;
+        } else {
+            self.restore(self.root()?, short(revision))?;
         }
-        let changes = self.changes((revision, Revision(u64::from(now))), ahead)?;
-        Inversion::new(self, (short(revision), now), &changes)?.apply()
+        self.remove_purged()
+    }
+
+    /// Takes out again what came back in the place of records that were purged since.
+    fn remove_purged(&self) -> Result<()> {
+        let is_collection = self.options.as_ref().is_some_and(|found| found.collection.is_some());
+        let records = self.tree.data.read().schema.path(ROOT).entry.filter(|_| is_collection);
+        let Some(records) = records else { return Ok(()) };
+        let touched = self.tree.data.read().touched().to_vec();
+        let mut purged = Vec::new();
+        for record in touched.into_iter().filter(|node| node.path() == records) {
+            if self.tree.is_purged(record, self.revision)? {
+                purged.push(record);
+            }
+        }
+        if purged.is_empty() { Ok(()) } else { self.remove_records(&purged) }
     }
 
     fn has_value(&self, revision: u32) -> Result<bool> {
