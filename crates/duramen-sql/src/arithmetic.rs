@@ -31,6 +31,7 @@ mod average;
 mod quotient;
 mod sum;
 
+pub(crate) use average::Average;
 pub(crate) use sum::CheckedSum;
 
 /// Operators from which on a chain of them is one function.
@@ -44,7 +45,7 @@ const NAME_BYTES_MAX: usize = 80;
 /// Makes arithmetic of a query checked.
 pub(crate) fn register(context: &SessionContext) {
     context.register_udaf(CheckedSum::default().into());
-    context.register_udaf(average::Average::default().into());
+    context.register_udaf(Average::default().into());
     context.add_analyzer_rule(Arc::new(Rule));
 }
 

@@ -25,7 +25,7 @@ use crate::intervals::{AverageInterval, INTERVAL};
 
 /// `DataFusion`'s `avg` with another end for decimals, and one of intervals.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Average {
+pub(crate) struct Average {
     inner: Avg,
     signature: Signature,
 }

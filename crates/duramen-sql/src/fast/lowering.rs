@@ -6,7 +6,6 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column as Name, DFSchema, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::functions::core::getfield::GetFieldFunc;
-use datafusion::functions_aggregate::average::Avg;
 use datafusion::functions_aggregate::count::Count;
 use datafusion::functions_aggregate::min_max::{Max, Min};
 use datafusion::logical_expr::expr::AggregateFunction;
@@ -14,7 +13,7 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use duramen::{AggregateColumn, AggregatePlan, Columns, Measure, RowFilter, ValueKind};
 
 use super::output::Output;
-use crate::arithmetic::CheckedSum;
+use crate::arithmetic::{Average, CheckedSum};
 use crate::column_type::{Column, ColumnType, TableColumn, TableColumns};
 use crate::table::{Table, TablePlace};
 
@@ -190,9 +189,9 @@ impl Lowering {
             return Some(Output::Count(add(of(column))));
         }
         is(!params.distinct)?;
-        if inner.is::<CheckedSum>() || inner.is::<Avg>() {
+        if inner.is::<CheckedSum>() || inner.is::<Average>() {
             let of = match of {
-                Expr::Cast(cast) if inner.is::<Avg>() => {
+                Expr::Cast(cast) if inner.is::<Average>() => {
                     is(*cast.field.data_type() == DataType::Float64)?;
                     &cast.expr
                 }
@@ -205,7 +204,11 @@ impl Lowering {
                 ValueKind::Bool | ValueKind::Text => return None,
             };
             let sum = add(measure);
-            return Some(if inner.is::<Avg>() { Output::Average(sum) } else { Output::Sum(sum) });
+            return Some(if inner.is::<Average>() {
+                Output::Average(sum)
+            } else {
+                Output::Sum(sum)
+            });
         }
         let (column, kind) = self.column(of, place)?;
         if inner.is::<Min>() {

@@ -164,6 +164,18 @@ fn declared_columns_are_aggregated_as_others() {
     assert_eq!(answer(&session, query), answer(&session, &query.replace(" d ", " t ")));
 }
 
+/// One that takes the place of a function of `DataFusion` has to be known.
+#[test]
+fn each_aggregate_is_made_of_encoded_columns() {
+    let (_, session) = session();
+    for of in ["count(*)", "count(DISTINCT s)", "sum(n)", "avg(n)", "avg(r)", "min(r)", "max(n)"] {
+        for sql in [format!("SELECT s, {of} FROM t GROUP BY s"), format!("SELECT {of} FROM t")] {
+            let plan = answer(&session, &format!("EXPLAIN {sql}"));
+            assert!(plan.contains("FastAggregate"), "{sql}: {plan}");
+        }
+    }
+}
+
 #[test]
 fn plans_name_the_operator_and_say_what_it_looked_at() {
     let (_, session) = session();
