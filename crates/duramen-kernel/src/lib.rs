@@ -19,6 +19,7 @@
 #[cfg(target_arch = "aarch64")]
 mod arm;
 mod lane;
+mod record;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ mod widen;
 mod x86;
 
 pub use lane::Lane;
+pub use record::{crc32c_record, fetch_to_write};
 pub use widen::{Widen, run_widest};
 
 /// Values of one word of a bitmap.
@@ -132,29 +134,4 @@ pub fn masked_histogram(values: &[u8], bits: &[u64], counts: &mut [u64]) {
         return;
     }
     scalar::masked_histogram(values, bits, counts);
-}
-
-/// Has a place come into the cache that is written soon: who writes to many places in turn waits
-/// for each of them else, and longer where another core has read it.
-#[inline]
-pub fn fetch_to_write<T>(place: &T) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    x86::fetch_to_write(place);
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = place;
-}
-
-/// The CRC-32C that goes on from `sum` over the bytes of a head and of three words, all
-/// little-endian.
-///
-/// ```
-/// assert_eq!(duramen_kernel::crc32c_record(0, 0, [0; 3]), 0xf7c9_c769);
-/// ```
-#[inline]
-pub fn crc32c_record(sum: u32, head: u32, words: [u64; 3]) -> u32 {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(sse) = x86::Sse42::detect() {
-        return x86::crc32c_record(sse, sum, head, words);
-    }
-    scalar::crc32c_record(sum, head, words)
 }

@@ -1,7 +1,6 @@
 //! The loops with instructions that not every processor of the family has, and comparisons of bytes
 //! with those that each of them has.
 
-use std::arch::asm;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_and_si128, _mm_cmpeq_epi8, _mm_crc32_u32, _mm_crc32_u64, _mm_loadu_si128,
     _mm_min_epu8, _mm_movemask_epi8, _mm_set1_epi8, _mm_srli_epi16, _mm_storeu_si128, _mm_sub_epi8,
@@ -54,17 +53,6 @@ pub(crate) fn crc32c_record(_: Sse42, sum: u32, head: u32, words: [u64; 3]) -> u
     }
     // SAFETY: a `Sse42` is only made where the processor has these instructions.
     unsafe { own(sum, head, words) }
-}
-
-/// Has a place come into the cache, in a state in which it can be written.
-#[expect(unsafe_code, reason = "an instruction that has no safe name")]
-#[inline]
-pub(crate) fn fetch_to_write<T>(place: &T) {
-    // SAFETY: it is a hint, which neither reads nor writes and cannot fault; processors that do not
-    // know it take it for no operation.
-    unsafe {
-        asm!("prefetchw [{}]", in(reg) std::ptr::from_ref(place), options(nostack, preserves_flags));
-    }
 }
 
 /// Runs a loop that is compiled into this.
