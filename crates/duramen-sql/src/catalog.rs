@@ -24,6 +24,7 @@ use crate::function;
 use crate::function::points::PointsTable;
 use crate::information::{INFORMATION, Information};
 use crate::moment;
+use crate::other_case::OtherCase;
 use crate::statement::Places;
 use crate::system_time::{Period, TableName};
 use crate::table::{Table, TablePlace, Wanted};
@@ -278,7 +279,18 @@ impl Tables {
             Ok((columns, Definition::of(&self.snapshot, name)?))
         };
         let place = TablePlace { document: None, name: text.to_owned() };
-        self.known.table(self.snapshot.sequence(), (place, &self.wanted), make)
+        self.known(place, make)
+    }
+
+    /// The table in a place, which is made if it is not known.
+    fn known(
+        &self,
+        place: TablePlace,
+        make: impl FnOnce() -> duramen::Result<(Columns, Option<Arc<Definition>>)>,
+    ) -> duramen::Result<Arc<Table>> {
+        let table = self.known.table(self.snapshot.sequence(), (place, &self.wanted), make)?;
+        self.places.reads(&table);
+        Ok(table)
     }
 
     /// The records of a collection, as of the moment that is in its name, if there is one.
@@ -325,7 +337,7 @@ impl Tables {
             snapshot.columns(&label)
         };
         let place = TablePlace { document: Some(document.to_owned()), name: text.to_owned() };
-        self.known.table(self.snapshot.sequence(), (place, &self.wanted), || Ok((make()?, None)))
+        self.known(place, || Ok((make()?, None)))
     }
 
     /// A document or collection with its past.
@@ -404,7 +416,12 @@ impl Tables {
                     }
                 };
                 let message = format!("there is no table {name:?}{at}: {advice}");
-                Error::new(ErrorKind::NotFound, message)
+                let error = Error::new(ErrorKind::NotFound, message);
+                let names = names.iter().map(String::as_str);
+                match OtherCase::of_table(name, names, &self.places) {
+                    Some(meant) => error.with_source(meant),
+                    None => error,
+                }
             }
             ErrorKind::Invalid => {
                 let message = format!(

@@ -24,6 +24,7 @@ use crate::catalog::{COLLECTIONS, Tables};
 use crate::column_type::{ColumnType, TableColumn};
 use crate::declared::Definition;
 use crate::failure;
+use crate::other_case::OtherCase;
 use crate::record_json::{Cells, Fit};
 use crate::session::Session;
 use crate::statement::Places;
@@ -374,6 +375,22 @@ impl Target {
     pub(crate) fn has_column(&self, name: &str) -> bool {
         let declared = self.definition.as_ref().and_then(|definition| definition.column(name));
         declared.is_some() || self.column_type(name).is_some()
+    }
+
+    /// Refuses a column that would be one more beside another one in another case, unless it has
+    /// quotes. The name of the table may be what is meant.
+    pub(crate) fn check_case(&self, name: &Ident, table: Option<&str>) -> Result<()> {
+        if self.has_column(&name.value) {
+            return Ok(());
+        }
+        let known = self.table.iter().flat_map(|table| table.columns.schema.fields());
+        let known = known.map(|field| field.name().as_str()).chain(table);
+        let declared = self.definition.iter().flat_map(|definition| &definition.columns);
+        let declared = declared.map(|column| column.name.as_str());
+        let Some(meant) = OtherCase::of_target(name, known.chain(declared)) else { return Ok(()) };
+        let name = &name.value;
+        let message = format!("there is no column {name:?}, but {meant}: a new one has quotes");
+        Err(Error::new(ErrorKind::Invalid, message).with_source(meant))
     }
 
     /// What the values of a column have to become.

@@ -11,14 +11,17 @@ use datafusion::sql::sqlparser::ast::{
     Cte, Ident, ObjectName, Query, TableAlias, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-/// Gives such queries names of their own.
-pub(crate) fn rewrite(parsed: &mut (impl Visit + VisitMut)) {
+/// Gives such queries names of their own. Gives back the names of all queries of a `WITH`, as they
+/// are written.
+pub(crate) fn rewrite(parsed: &mut (impl Visit + VisitMut)) -> Vec<String> {
     let mut found = Definitions::default();
     let ControlFlow::Continue(()) = Visit::visit(parsed, &mut found);
+    let names = found.0.keys().cloned().collect();
     found.0.retain(|_, times| *times > 1);
     if !found.0.is_empty() {
         let ControlFlow::Continue(()) = VisitMut::visit(parsed, &mut Namer(found.0));
     }
+    names
 }
 
 /// How often each name is given to a query.

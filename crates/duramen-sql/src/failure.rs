@@ -12,6 +12,7 @@ use datafusion::parquet::errors::ParquetError;
 use duramen::{Error, ErrorKind, nearest};
 
 use crate::change::OWN;
+use crate::other_case::OtherCase;
 use crate::statement::Places;
 use crate::system_time::TableName;
 use crate::unnest::OUTSIDE;
@@ -171,8 +172,12 @@ fn of_arrow(error: ArrowError, places: &Places) -> Error {
 fn of_schema(error: &SchemaError, places: &Places, part: Option<Span>) -> Error {
     let message = match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
-            let part = field.spans().first().or(part);
-            no_column((field, valid_fields), places, part)
+            let (part, named) = (field.spans().first().or(part), (&**field, &**valid_fields));
+            let error = Error::new(ErrorKind::Invalid, no_column(named, places, part));
+            return match OtherCase::of_column(named, places, part) {
+                Some(meant) => error.with_source(meant),
+                None => error,
+            };
         }
         // Columns of a list, of which one has its name without a table.
         SchemaError::AmbiguousReference { field } if field.relation.is_some() => {
@@ -229,7 +234,9 @@ fn no_column((field, valid): (&Column, &[Column]), places: &Places, part: Option
             names.push(known);
         }
     }
-    if let Some(nearest) = nearest(name, names.iter().map(|&name| name.to_owned())) {
+    let here = nearest(name, names.iter().map(|&name| name.to_owned()));
+    // An order is told of what is selected only, and may be by other columns.
+    if let Some(nearest) = here.or_else(|| nearest(name, places.columns_read())) {
         return format!("there is no column {name:?}{at}: did you mean {nearest:?}?");
     }
     names.truncate(10);
@@ -247,7 +254,7 @@ fn no_column((field, valid): (&Column, &[Column]), places: &Places, part: Option
 }
 
 /// The part of what stands before a dot that is no table of the query.
-fn unknown<'r>(relation: &'r TableReference, valid: &[Column]) -> Option<&'r str> {
+pub(crate) fn unknown<'r>(relation: &'r TableReference, valid: &[Column]) -> Option<&'r str> {
     let is_table = |name: &str| {
         let mut tables = valid.iter().filter_map(|field| field.relation.as_ref());
         tables.any(|table| table.table() == name)

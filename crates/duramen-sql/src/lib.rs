@@ -75,6 +75,7 @@ mod null_joins;
 mod objects;
 mod operands;
 mod orders;
+mod other_case;
 mod outfile;
 mod parameter;
 mod passing;

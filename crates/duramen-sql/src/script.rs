@@ -34,6 +34,13 @@ impl SqlText<'_> {
         let line = within.line + self.line.saturating_sub(1);
         Location::new(line, within.column + before)
     }
+
+    /// A place in what the text is of as one in the text.
+    pub(crate) fn within(&self, place: Location) -> Location {
+        let line = place.line - self.line.saturating_sub(1).min(place.line);
+        let before = if line == 1 { self.column.saturating_sub(1) } else { 0 };
+        Location::new(line, place.column - before.min(place.column))
+    }
 }
 
 /// A statement of a script.

@@ -32,6 +32,7 @@ use crate::allowance::Allowance;
 use crate::answer::{Answer, Source};
 use crate::catalog::{COLLECTIONS, Catalog, DATABASE, KnownTables, Tables};
 use crate::copy::CopyProgress;
+use crate::other_case::corrected;
 use crate::parameter::Parameter;
 use crate::portion::Most;
 use crate::room::Room;
@@ -181,7 +182,28 @@ impl Session {
         if let Some(answer) = self.answer_prepared((sql.text, values), &allowance)? {
             return Ok(answer);
         }
-        depth::with_stack(sql.text, || self.answer_planned((sql, values), allowance))
+        depth::with_stack(sql.text, || self.answer_spelled((sql, values), &allowance))
+    }
+
+    /// Answers a query, with the names that are meant where there is another case of them only.
+    fn answer_spelled(
+        &self,
+        (sql, values): (SqlText<'_>, &[Parameter]),
+        allowance: &Allowance,
+    ) -> Result<Answer<'_>> {
+        let mut answer = self.answer_planned((sql, values), allowance.clone());
+        let mut tried = vec![sql.text.to_owned()];
+        while let Err(error) = &answer {
+            let last = tried.last().map_or(sql.text, String::as_str);
+            let meant = corrected(error, SqlText { text: last, ..sql });
+            let Some(meant) = meant.filter(|meant| !tried.contains(meant)) else { break };
+            let spelled = SqlText { text: &meant, ..sql };
+            let kept = self.answer_prepared((&meant, values), allowance)?;
+            let planned = || self.answer_planned((spelled, values), allowance.clone());
+            answer = kept.map_or_else(planned, Ok);
+            tried.push(meant);
+        }
+        answer
     }
 
     fn answer_planned(

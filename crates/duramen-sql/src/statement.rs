@@ -1,6 +1,6 @@
 //! Reads the text of a query.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::common::Span;
 use datafusion::sql::parser::Statement;
@@ -16,7 +16,7 @@ use crate::dialect::Sql;
 use crate::ignored::{self, Ignored};
 use crate::parameter::Parameter;
 use crate::script::{Lines, SqlText};
-use crate::table::Wanted;
+use crate::table::{Table, Wanted};
 use crate::words::{Role, Words};
 use crate::{
     any_list, as_of_join, casts, change, copy, cte_names, depth, digits, distinct_from,
@@ -37,10 +37,14 @@ pub(crate) struct Places {
     is_planned: bool,
     /// The columns that the query may need.
     pub(crate) wanted: Wanted,
+    /// What the queries of its `WITH`s are called.
+    pub(crate) queries: Arc<[String]>,
     /// What stands before an `UPDATE` or `DELETE`.
     pub(crate) with: Option<Arc<With>>,
     /// How many operators and keywords of it stand inside each other at most.
     pub(crate) operators: usize,
+    /// The tables that it was found to read.
+    read: Arc<Mutex<Vec<Arc<Table>>>>,
     /// For how long the query goes on.
     pub(crate) allowance: Allowance,
 }
@@ -67,9 +71,26 @@ impl Places {
         first.map_or_else(String::new, |word| self.of(word, Role::Name))
     }
 
+    /// A table is read.
+    pub(crate) fn reads(&self, table: &Arc<Table>) {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(table));
+    }
+
+    /// The columns of the tables that are read.
+    pub(crate) fn columns_read(&self) -> Vec<String> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let fields = read.iter().flat_map(|table| table.columns.schema.fields());
+        fields.map(|field| field.name().clone()).collect()
+    }
+
     /// The words.
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
         self.words.all()
+    }
+
+    /// The words that are no texts.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.words.names()
     }
 
     /// Where a word is, for people: where it first is what it is to be.
@@ -99,6 +120,19 @@ impl Places {
             Some(_) if self.is_planned => self.of_column(word, part),
             _ => self.words.only(word).map_or_else(String::new, told),
         }
+    }
+
+    /// Where a word is that the planner speaks of, if that is clear.
+    pub(crate) fn for_sure(&self, word: &str, part: Option<Span>) -> Option<Location> {
+        match part.filter(|_| self.is_planned) {
+            Some(part) => self.words.within(word, part),
+            None => self.words.only(word),
+        }
+    }
+
+    /// Where the name of a table stands, before columns of it as well, if that is clear.
+    pub(crate) fn of_table(&self, name: &str) -> Option<Vec<Location>> {
+        self.words.not_given(name)
     }
 
     /// Where a column is, for people: in the part that the planner points at, if it does.
@@ -262,7 +296,7 @@ fn unsupported(statement: &Parsed) -> Error {
 
 /// Spells a statement as the planner knows it.
 fn spell(statement: &mut Parsed, places: &mut Places) -> Result<()> {
-    cte_names::rewrite(statement);
+    places.queries = cte_names::rewrite(statement).into();
     headings::rewrite(statement);
     objects::rewrite(statement);
     places.with = spelling::with_before(statement).map(Arc::new);

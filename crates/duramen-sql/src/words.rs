@@ -60,7 +60,11 @@ impl Words {
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &str> {
-        self.places.keys().chain(self.texts.keys()).map(String::as_str)
+        self.names().chain(self.texts.keys().map(String::as_str))
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.places.keys().map(String::as_str)
     }
 
     /// Where a text in quotes first stands.
@@ -92,6 +96,13 @@ impl Words {
             Some(_) => None,
             None => self.text(word),
         }
+    }
+
+    /// All places of a word, unless it is a name that is given somewhere.
+    pub(crate) fn not_given(&self, word: &str) -> Option<Vec<Location>> {
+        let places = self.places.get(word)?;
+        let is_given = places.iter().any(|(_, role)| *role == Role::Given);
+        (!is_given).then(|| places.iter().map(|(place, _)| *place).collect())
     }
 
     /// Where a word last stands in a part of the text.

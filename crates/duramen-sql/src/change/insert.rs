@@ -204,15 +204,14 @@ fn columns(
 
 /// The column that is named; the name of the table may stand before it.
 fn column(name: &ObjectName, (insert, target): (&Insert, &Target)) -> Result<Option<String>> {
-    let parts = name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.clone()));
-    let Some(names) = parts.collect::<Option<Vec<String>>>() else { return Ok(None) };
+    let parts: Option<Vec<&Ident>> = name.0.iter().map(|part| part.as_ident()).collect();
+    let Some(names) = parts else { return Ok(None) };
     let table = alias(insert).map_or(target.collection.name(), |alias| alias.value.as_str());
-    match update::in_record(&names, table, target) {
+    match update::members(&names, table, target)?.as_slice() {
         [column] => Ok(Some(column.clone())),
         [object, ..] => Err(unsupported(&format!(
-            "INSERT into a field of an object, {}: give all of {object:?}, as in named_struct('a', \
-             1), or set the field by UPDATE",
-            names.join(".")
+            "INSERT into a field of an object, {name}: give all of {object:?}, as in \
+             named_struct('a', 1), or set the field by UPDATE",
         ))),
         [] => Ok(None),
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Expr, TableWithJoins, Update, UpdateTableFromKind, With,
+    Assignment, AssignmentTarget, Expr, Ident, TableWithJoins, Update, UpdateTableFromKind, With,
 };
 use duramen::{CollectionSnapshot, Error, ErrorKind, Key, Result, Transaction};
 use serde_json::value::RawValue;
@@ -175,10 +175,20 @@ fn field(assignment: &Assignment, table: &str, target: &Target) -> Result<Member
     let AssignmentTarget::ColumnName(name) = &assignment.target else {
         return Err(unsupported("several columns at once: set one after the other"));
     };
-    let parts = name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.clone()));
-    let names: Option<Vec<String>> = parts.collect();
+    let names: Option<Vec<&Ident>> = name.0.iter().map(|part| part.as_ident()).collect();
     let names = names.ok_or_else(|| unsupported("a computed column: name the one to set"))?;
-    Ok(in_record(&names, table, target).to_vec())
+    members(&names, table, target)
+}
+
+/// What names lead to within a record, of which the first is that of a column as it is there.
+pub(super) fn members(names: &[&Ident], table: &str, target: &Target) -> Result<Members> {
+    let all: Vec<String> = names.iter().map(|name| name.value.clone()).collect();
+    let within = in_record(&all, table, target);
+    let may_be_table = (names.len() > 1 && within.len() == names.len()).then_some(table);
+    if let Some(first) = names.get(names.len() - within.len()) {
+        target.check_case(first, may_be_table)?;
+    }
+    Ok(within.to_vec())
 }
 
 /// What leads to a field within a record: the name of the table may stand before it.
