@@ -25,6 +25,7 @@ use duramen::{Error, ErrorKind};
 
 use crate::failure::external;
 use crate::rewriting::each_expression;
+use crate::windows::peers;
 use crate::{bags, casts, exact, json_marks, json_numbers};
 
 mod average;
@@ -101,6 +102,7 @@ pub(crate) fn with_rule() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         Arc::new(ChainRule) as Arc<_>,
         exact::rule(),
         json_marks::unions(),
+        peers::rule(),
     ];
     rules.splice(0..0, own);
     rules

@@ -51,6 +51,14 @@ pub(crate) struct Column {
     pub(crate) field: Arc<Field>,
 }
 
+impl Column {
+    /// A field of the objects that it has.
+    pub(crate) fn member(&self, name: &str) -> Option<&Self> {
+        let ColumnType::Struct(fields) = &self.kind else { return None };
+        fields.iter().find(|field| field.field.name() == name)
+    }
+}
+
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TableColumn {

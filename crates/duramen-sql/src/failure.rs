@@ -284,7 +284,7 @@ fn kind(error: &DataFusionError) -> ErrorKind {
         DataFusionError::ResourcesExhausted(_) => ErrorKind::Full,
         DataFusionError::NotImplemented(_) => ErrorKind::Unsupported,
         DataFusionError::Internal(why) if why.contains(IN_VALUES) => ErrorKind::Unsupported,
-        DataFusionError::Internal(_) => ErrorKind::Internal,
+        DataFusionError::Internal(why) if !said::is_known(why) => ErrorKind::Internal,
         _ => ErrorKind::Invalid,
     }
 }
@@ -304,6 +304,8 @@ fn text(error: &DataFusionError, places: &Places, part: Option<Span>) -> String 
             "this SQL is not supported: a subquery in VALUES: write SELECT in place of VALUES"
                 .into()
         }
+        // Of some mistakes the planner takes the blame.
+        DataFusionError::Internal(why) if said::is_known(why) => unanswered(why, places, part),
         DataFusionError::Internal(why) => {
             format!("a query failed as it should not, report it: {}", without_report(why))
         }
@@ -349,7 +351,7 @@ fn supported(what: &str, places: &Places) -> String {
             .to_owned();
     }
     if let Some(told) = said::known(what, places, None) {
-        return told;
+        return said::plain(&told);
     }
     let inner = ["Ident {", "Ident(", "Span("].iter().filter_map(|inner| what.find(inner)).min();
     let Some(inner) = inner else { return what.to_owned() };

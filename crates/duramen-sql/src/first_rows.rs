@@ -9,12 +9,11 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_expr::split_conjunction;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::expressions::Column;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
-use crate::passing::passed;
+use crate::passing::Place;
 use crate::scan::TableScan;
 
 /// Has scans below such orders read no more than is asked for. The order stays: what is read has
@@ -33,11 +32,8 @@ impl PhysicalOptimizerRule for Rule {
                 return Ok(Transformed::no(plan));
             };
             let Some(wanted) = sort.fetch() else { return Ok(Transformed::no(plan)) };
-            let columns = sort.expr().iter().map(|by| {
-                let column = by.expr.downcast_ref::<Column>().map(Column::index);
-                (column, by.options)
-            });
-            let asked = Asked { wanted, columns: columns.collect(), conditions: 0 };
+            let places = sort.expr().iter().map(|by| (Place::of_order(&by.expr), by.options));
+            let asked = Asked { wanted, places: places.collect(), conditions: 0 };
             match asked.read(sort.input())? {
                 Some(input) => {
                     replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
@@ -61,8 +57,8 @@ impl PhysicalOptimizerRule for Rule {
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) wanted: usize,
-    /// The columns that they are ordered by, none of one that is computed.
-    pub(crate) columns: Vec<(Option<usize>, SortOptions)>,
+    /// What they are ordered by, none of what is computed.
+    pub(crate) places: Vec<(Option<Place>, SortOptions)>,
     /// Conditions that they have to meet.
     pub(crate) conditions: usize,
 }
@@ -77,12 +73,12 @@ impl Asked {
         if let Some(filter) = plan.downcast_ref::<FilterExec>() {
             self.conditions += split_conjunction(filter.predicate()).len();
         }
-        for (column, _) in &mut self.columns {
-            *column = column.and_then(|column| passed(&**plan, column));
+        for (place, _) in &mut self.places {
+            *place = place.as_ref().and_then(|place| place.below(&**plan));
         }
         let children = plan.children();
         let (Some((Some(_), _)), [input], None) =
-            (self.columns.first(), &children[..], plan.fetch())
+            (self.places.first(), &children[..], plan.fetch())
         else {
             return Ok(None);
         };

@@ -26,10 +26,10 @@ use datafusion::prelude::SessionContext;
 
 use crate::rewriting::{each_expression, is_comparison};
 
-mod average;
+mod added;
 mod factor;
 
-pub(crate) use average::AverageInterval;
+pub(crate) use added::{AddedIntervals, IntervalsTo};
 pub(crate) use factor::Factor;
 
 const NANOS_OF_DAY: i128 = 86_400_000_000_000;

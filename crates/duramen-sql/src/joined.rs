@@ -16,12 +16,13 @@ use datafusion::common::{
     Column, JoinType, NullEquality, Result, ScalarValue, internal_datafusion_err,
 };
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::Expr;
+use datafusion::functions::core;
 use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{Expr, lit};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::expressions;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -36,7 +37,7 @@ use futures::{StreamExt, stream};
 use crate::column_type::TableColumns;
 use crate::constants::AnyRows;
 use crate::failure;
-use crate::passing::passed;
+use crate::passing::Place;
 use crate::scan::TableScan;
 use crate::sought::Sought;
 
@@ -87,8 +88,8 @@ fn look_up(join: &HashJoinExec) -> Result<Option<Vec<Arc<dyn ExecutionPlan>>>> {
     let left = join.left();
     let partitions = left.output_partitioning().partition_count();
     for (value, of_right) in join.on() {
-        let Some(column) = of_right.downcast_ref::<expressions::Column>() else { continue };
-        if let Some((right, gathered)) = seeking(join.right(), column.index(), partitions)? {
+        let Some(place) = Place::of(of_right) else { continue };
+        if let Some((right, gathered)) = seeking(join.right(), place, partitions)? {
             let (input, value) = (Arc::clone(left), Arc::clone(value));
             return Ok(Some(vec![Arc::new(Gather { input, value, gathered }), right]));
         }
@@ -99,17 +100,17 @@ fn look_up(join: &HashJoinExec) -> Result<Option<Vec<Arc<dyn ExecutionPlan>>>> {
 /// A plan, and what its scan seeks by.
 type Seeking = (Arc<dyn ExecutionPlan>, Arc<Gathered>);
 
-/// The same plan, whose scan seeks what is gathered of so many partitions, by the column that is
-/// here at an index; none if it cannot, or there is more between than what passes rows on.
+/// The same plan, whose scan seeks what is gathered of so many partitions, by what is here at a
+/// place; none if it cannot, or there is more between than what passes rows on.
 fn seeking(
     plan: &Arc<dyn ExecutionPlan>,
-    index: usize,
+    place: Place,
     partitions: usize,
 ) -> Result<Option<Seeking>> {
     if let Some(scan) = plan.downcast_ref::<TableScan>() {
-        let Some(most) = scan.most_joined(index)? else { return Ok(None) };
+        let Some(most) = scan.most_joined(&place)? else { return Ok(None) };
         let gathered = Arc::new(Gathered::new(partitions, most));
-        let scan = scan.of_joined(Joined::new(index, Arc::clone(&gathered)));
+        let scan = scan.of_joined(Joined::new(place, Arc::clone(&gathered)));
         return Ok(Some((Arc::new(scan), gathered)));
     }
     if plan.fetch().is_some() {
@@ -117,11 +118,12 @@ fn seeking(
     }
     let is_passing = plan.downcast_ref::<RepartitionExec>().is_some()
         || plan.downcast_ref::<AnyRows>().is_some()
+        || plan.downcast_ref::<CooperativeExec>().is_some()
         || plan.downcast_ref::<CoalescePartitionsExec>().is_some();
-    let index = if is_passing { Some(index) } else { passed(&**plan, index) };
+    let place = if is_passing { Some(place) } else { place.below(&**plan) };
     let children = plan.children();
-    let (Some(index), [input]) = (index, &children[..]) else { return Ok(None) };
-    let Some((input, gathered)) = seeking(input, index, partitions)? else { return Ok(None) };
+    let (Some(place), [input]) = (place, &children[..]) else { return Ok(None) };
+    let Some((input, gathered)) = seeking(input, place, partitions)? else { return Ok(None) };
     let plan = replace_children_if_necessary(Arc::clone(plan), vec![input])?;
     Ok(Some((plan, gathered)))
 }
@@ -190,8 +192,8 @@ impl Gathered {
 /// What a scan seeks by, and what it found once it is asked.
 #[derive(Debug)]
 pub(crate) struct Joined {
-    /// The column of the scan.
-    pub(crate) column: usize,
+    /// What the scan has there is sought.
+    place: Place,
     gathered: Arc<Gathered>,
     /// All partitions of the scan read the same rows.
     found: Mutex<Found>,
@@ -208,8 +210,8 @@ enum Found {
 }
 
 impl Joined {
-    fn new(column: usize, gathered: Arc<Gathered>) -> Self {
-        Self { column, gathered, found: Mutex::default() }
+    fn new(place: Place, gathered: Arc<Gathered>) -> Self {
+        Self { place, gathered, found: Mutex::default() }
     }
 
     fn found(&self) -> MutexGuard<'_, Found> {
@@ -235,9 +237,12 @@ impl Joined {
         values: HashSet<ScalarValue>,
         (rows, table): (&Columns, &TableColumns),
     ) -> Result<Option<Sought>> {
-        let column = Expr::from(Column::from_name(table.schema.field(self.column).name()));
+        let column = Column::from_name(table.schema.field(self.place.column).name());
+        let names = self.place.fields.iter().map(|name| lit(name.as_str()));
+        let mut of: Vec<_> = [column.into()].into_iter().chain(names).collect();
+        let of = if of.len() > 1 { core::get_field().call(of) } else { of.swap_remove(0) };
         let literals = values.into_iter().map(|value| Expr::Literal(value, None)).collect();
-        let filter = Expr::InList(InList::new(Box::new(column), literals, false));
+        let filter = Expr::InList(InList::new(Box::new(of), literals, false));
         Sought::of(&[filter], (rows, table)).map_err(failure::external)
     }
 }

@@ -20,6 +20,9 @@ use crate::natural;
 /// Aggregates of which the order of what they take is a part, beside those `WITHIN GROUP`.
 const ORDERED: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
 
+/// Functions of windows that give one of the values in them, and how many they take.
+const VALUES: [(&str, usize); 3] = [("first_value", 1), ("last_value", 1), ("nth_value", 2)];
+
 /// The function that gives rows of lists, which the planner has for itself.
 const UNNEST: &str = "unnest";
 
@@ -46,20 +49,21 @@ impl Visitor for Finder<'_> {
         let Some(name) = function.name.0.last().and_then(|part| part.as_ident()) else {
             return ControlFlow::Continue(());
         };
+        let span = Span::try_from_sqlparser_span(name.span);
         let known = match name.quote_style {
             None => name.value.to_lowercase(),
             Some(_) => name.value.clone(),
         };
-        match self.passed_over(&known, function) {
-            None => ControlFlow::Continue(()),
-            Some((modifier, of)) => {
-                let message = format!("{modifier} in a call of {of} {}", name.value);
-                let diagnostic =
-                    Diagnostic::new_error(&message, Span::try_from_sqlparser_span(name.span));
-                let error = DataFusionError::Plan(message).with_diagnostic(diagnostic);
-                ControlFlow::Break(error)
+        let name = &name.value;
+        let message = match self.passed_over(&known, function) {
+            Some((modifier, of)) => format!("{modifier} in a call of {of} {name}"),
+            None if takes_others(&known, function) => {
+                format!("The function of windows {name} is called with other values")
             }
-        }
+            None => return ControlFlow::Continue(()),
+        };
+        let diagnostic = Diagnostic::new_error(&message, span);
+        ControlFlow::Break(DataFusionError::Plan(message).with_diagnostic(diagnostic))
     }
 }
 
@@ -81,6 +85,14 @@ impl Finder<'_> {
         let modifier = of_values(call).filter(|_| is_of_windows)?;
         Some((modifier, "the function of windows"))
     }
+}
+
+/// Whether a function of windows takes other values than it is called with, which the planner finds
+/// too late, or not at all (55).
+fn takes_others(name: &str, call: &Function) -> bool {
+    let Some((_, taken)) = VALUES.iter().find(|(known, _)| *known == name) else { return false };
+    let is_so = matches!(&call.args, FunctionArguments::List(list) if list.args.len() == *taken);
+    call.over.is_some() && !is_so
 }
 
 /// What says which values an aggregate takes, and in which order.

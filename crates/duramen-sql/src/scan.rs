@@ -21,12 +21,13 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
-use duramen::{ColumnRows, Columns, Error, ErrorKind, Query, ScanOptions};
+use duramen::{ColumnRows, Columns, Error, ErrorKind, Order, Query, ScanOptions, Ties};
 
-use crate::column_type::{TableColumn, TableColumns};
+use crate::column_type::{Column, ColumnType, TableColumn, TableColumns};
 use crate::failure;
 use crate::first_rows::Asked;
 use crate::joined::Joined;
+use crate::passing::Place;
 use crate::portion::{Most, portions};
 use crate::session::portion_most;
 use crate::sought::{self, KeyRange, Sought};
@@ -34,6 +35,11 @@ use crate::values::table_array;
 
 /// Rows of a batch at most: as many as a part of a table has.
 const ROWS_AT_ONCE: usize = 4_096;
+
+/// Rows for one that is wanted, and beside these, that may be read for the first of an order as
+/// they are alike with the last one.
+const ROWS_PER_WANTED: usize = 16;
+const TIES_MAX: usize = 1_000;
 
 /// Some columns of some parts of a table.
 #[derive(Debug)]
@@ -82,8 +88,8 @@ impl TableScan {
         if !is_simple || asked.wanted > sought::most(&self.rows) {
             return Ok(None);
         }
-        let found = match asked.columns.first() {
-            Some((Some(column), by)) if self.is_key(*column) => {
+        let found = match asked.places.first() {
+            Some((Some(place), by)) if self.is_key(place) => {
                 self.first_keys(asked, by.descending)?.map(|rows| (rows, "first keys"))
             }
             _ => self.first_in_order(asked)?.map(|rows| (rows, "order of an index")),
@@ -96,8 +102,14 @@ impl TableScan {
         Ok(Some(scan))
     }
 
-    fn is_key(&self, column: usize) -> bool {
-        matches!(self.columns.get(column), Some(TableColumn::Key(_)))
+    fn is_key(&self, place: &Place) -> bool {
+        matches!(self.columns.get(place.column), Some(TableColumn::Key(_)))
+    }
+
+    /// The column of values at a place.
+    fn value_at(&self, place: &Place) -> Option<&Column> {
+        let Some(TableColumn::Value(column)) = self.columns.get(place.column) else { return None };
+        place.fields.iter().try_fold(column, |column, name| column.member(name))
     }
 
     /// The rows of the first keys: no two have one, so that what is ordered by next decides
@@ -112,24 +124,42 @@ impl TableScan {
     }
 
     fn first_in_order(&self, asked: &Asked) -> Result<Option<Columns>> {
-        let mut query = Query::new().limit(asked.wanted as u64);
-        for (column, by) in &asked.columns {
-            let column = column.and_then(|column| self.columns.get(column));
-            let Some(TableColumn::Value(column)) = column else { return Ok(None) };
-            let Some(order) = sought::order(column, *by, &self.rows) else { return Ok(None) };
-            query = query.order_by(order);
+        let orders = self.orders(asked);
+        if orders.is_empty() {
+            return Ok(None);
         }
+        let are_decided = orders.len() < asked.places.len();
+        let most = asked.wanted.saturating_mul(ROWS_PER_WANTED).saturating_add(TIES_MAX);
+        let ties = Ties { are_decided, most: most.min(sought::most(&self.rows)) };
+        let query = Query::new().limit(asked.wanted as u64);
+        let query = orders.into_iter().fold(query, Query::order_by);
         let table = TableColumns { columns: self.columns.to_vec(), schema: self.schema() };
         let exact = sought::exact(&self.filters, (&self.rows, &table));
         if exact.len() != asked.conditions {
             return Ok(None);
         }
         let query = exact.into_iter().fold(query, Query::filter);
-        match self.rows.with_first_of(&query) {
+        match self.rows.with_first_of(&query, ties) {
             // Conditions of SQL may have more levels than filters of the engine.
             Err(error) if error.kind() == ErrorKind::Invalid => Ok(None),
             found => found.map_err(failure::external),
         }
+    }
+
+    /// The first of the orders that are asked for, as far as queries of records have them.
+    fn orders(&self, asked: &Asked) -> Vec<Order> {
+        let mut orders = Vec::new();
+        for (place, by) in &asked.places {
+            let column = place.as_ref().and_then(|place| self.value_at(place));
+            let order = column.and_then(|column| sought::order(column, *by, &self.rows));
+            orders.extend(order.clone());
+            // Decimals that are one float are told apart there, so that no order is behind them.
+            let is_float = column.is_some_and(|column| matches!(column.kind, ColumnType::Float));
+            if order.is_none() || is_float {
+                break;
+            }
+        }
+        orders
     }
 
     /// Reads only the rows that are sought.
@@ -139,19 +169,16 @@ impl TableScan {
         self
     }
 
-    /// By how many values of a column rows may be sought that a join has; none if they are not
+    /// By how many values at a place rows may be sought that a join has; none if they are not
     /// found by it.
-    pub(crate) fn most_joined(&self, column: usize) -> Result<Option<usize>> {
+    pub(crate) fn most_joined(&self, place: &Place) -> Result<Option<usize>> {
         if self.sought.is_some() || self.limit.is_some() || self.joined.is_some() {
             return Ok(None);
         }
-        let is_found = match self.columns.get(column) {
-            Some(TableColumn::Key(_)) => true,
-            Some(TableColumn::Value(column)) => match self.rows.record_path(column.path) {
-                Some(path) => self.rows.is_indexed(&path).map_err(failure::external)?,
-                None => false,
-            },
-            _ => false,
+        let path = self.value_at(place).and_then(|column| self.rows.record_path(column.path));
+        let is_found = match path {
+            Some(path) => self.rows.is_indexed(&path).map_err(failure::external)?,
+            None => self.is_key(place),
         };
         Ok(is_found.then(|| sought::most(&self.rows)))
     }

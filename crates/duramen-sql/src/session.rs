@@ -43,8 +43,8 @@ use crate::table::Wanted;
 use crate::{
     arithmetic, array_agg, as_of_join, casts, constants, depth, failure, fast, first_rows,
     function, growth, guards, in_lists, information, intervals, joined, json_function, json_marks,
-    modifiers, moment, projections, read_once, repairs, rounding, sorted, standard, statement,
-    subqueries, unnest, version, windows, zeros, zones,
+    modifiers, moment, nans, projections, read_once, repairs, rounding, sorted, standard,
+    statement, subqueries, unnest, version, windows, zeros, zones,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -505,6 +505,7 @@ fn context_in(
     intervals::register(&context);
     windows::register(&context);
     zeros::register(&context);
+    nans::register(&context);
     in_lists::register(&context);
     guards::register(&context);
     unnest::register(&context);

@@ -14,6 +14,7 @@ use duramen::{
 };
 
 use crate::column_type::{self, ColumnType, TableColumn, TableColumns};
+use crate::passing::FIELD;
 
 /// Records for one that may be sought; what is sought stands anywhere, while all of them are read
 /// in their order, and by column.
@@ -377,15 +378,12 @@ fn column<'t>(expr: &Expr, table: &'t TableColumns) -> Option<&'t column_type::C
                 _ => None,
             }
         }
-        Expr::ScalarFunction(function) if function.name() == "get_field" => {
-            let [object, Expr::Literal(name, _)] = function.args.as_slice() else { return None };
-            let name = name.try_as_str().flatten()?;
-            match &column(object, table)?.kind {
-                ColumnType::Struct(fields) => {
-                    fields.iter().find(|field| field.field.name() == name)
-                }
-                _ => None,
-            }
+        Expr::ScalarFunction(function) if function.name() == FIELD => {
+            let (object, names) = function.args.split_first()?;
+            names.iter().try_fold(column(object, table)?, |column, name| {
+                let Expr::Literal(name, _) = name else { return None };
+                column.member(name.try_as_str().flatten()?)
+            })
         }
         _ => None,
     }

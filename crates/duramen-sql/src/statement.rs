@@ -20,8 +20,8 @@ use crate::table::{Table, Wanted};
 use crate::words::{Role, Words};
 use crate::{
     any_list, as_of_join, casts, change, copy, cte_names, depth, digits, distinct_from,
-    field_names, from_first, function, headings, lateral_values, materialized, merged,
-    named_windows, objects, parameter, repeated, rounding, row_values, spelling, syntax,
+    empty_windows, field_names, from_first, function, headings, lateral_values, materialized,
+    merged, named_windows, objects, parameter, repeated, rounding, row_values, spelling, syntax,
     system_time, unnest,
 };
 
@@ -81,6 +81,15 @@ impl Places {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let fields = read.iter().flat_map(|table| table.columns.schema.fields());
         fields.map(|field| field.name().clone()).collect()
+    }
+
+    /// Where a keyword is that is there once, for people.
+    pub(crate) fn of_only_keyword(&self, keyword: &str) -> String {
+        let mut words = self.words().filter(|word| word.eq_ignore_ascii_case(keyword));
+        match (words.next(), words.next()) {
+            (Some(word), None) => self.words.only(word).map_or_else(String::new, told),
+            _ => String::new(),
+        }
     }
 
     /// The words.
@@ -304,6 +313,7 @@ fn spell(statement: &mut Parsed, places: &mut Places) -> Result<()> {
     distinct_from::regroup(statement);
     merged::rewrite(statement)?;
     named_windows::rewrite(statement)?;
+    empty_windows::rewrite(statement);
     spelling::rewrite(statement);
     row_values::rewrite(statement);
     any_list::rewrite(statement);

@@ -10,7 +10,8 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use duramen::{Error, ErrorKind, Result};
 
-use crate::{function, moment};
+use crate::statement::Places;
+use crate::{failure, function, moment};
 
 /// What a name and the moment are joined by, which no name has.
 const JOINT: char = '\u{1f}';
@@ -185,7 +186,9 @@ fn computed(rest: &mut Rest<'_>, expected: &str) -> Result<String, String> {
     if matches!(parsed, Expr::Subquery(_)) {
         return Err(format!("{expected}, and no subquery: ask for it before"));
     }
-    let time = moment::computed(parsed).map_err(|why| format!("{expected}: {why}"))?;
+    let time = moment::computed(parsed).map_err(|why| {
+        format!("{expected}: {}", failure::query(why, &Places::default()).message())
+    })?;
     time.ok_or_else(|| expected.to_owned())
 }
 

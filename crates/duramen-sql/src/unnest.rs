@@ -386,7 +386,7 @@ impl AnalyzerRule for Rule {
 }
 
 /// What a join comes to, if it is with what is unnested of each of its left rows.
-fn unnested(join: &Join) -> Result<Option<LogicalPlan>> {
+pub(crate) fn unnested(join: &Join) -> Result<Option<LogicalPlan>> {
     let looks_left = match &*join.right {
         LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => &**input,
         right => right,

@@ -31,6 +31,8 @@ use datafusion::prelude::SessionContext;
 
 use crate::rewriting::each_expression;
 
+pub(crate) mod peers;
+
 /// Functions that lose no digits of floats.
 const EXACT: [&str; 8] =
     ["array_agg", "count", "first_value", "last_value", "max", "median", "min", "nth_value"];

@@ -1,5 +1,6 @@
 //! Zeros of floats: `-0.0` equals `0.0`, also where bits are compared, which are longer lists of
-//! `IN`, sets of distinct values, and the partitions and orders of windows.
+//! `IN`, `CASE x WHEN` and `nullif`, sets of distinct values, partitions, and orders in which
+//! something else comes next.
 
 use std::sync::Arc;
 
@@ -7,13 +8,20 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, InList, WindowFunctionParams};
+use datafusion::logical_expr::expr::{AggregateFunction, InList, Sort, WindowFunctionParams};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Aggregate, Cast, Expr, ExprSchemable, LogicalPlan, lit};
+use datafusion::logical_expr::{
+    Aggregate, Cast, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, lit,
+};
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
+use datafusion::physical_plan::PhysicalExpr;
+use datafusion::physical_plan::expressions::{BinaryExpr, Literal};
 use datafusion::prelude::SessionContext;
 
 use crate::rewriting::each_expression;
+
+/// The function that compares two values.
+const NULL_IF: &str = "nullif";
 
 pub(crate) fn register(context: &SessionContext) {
     context.add_analyzer_rule(Arc::new(Lists));
@@ -34,18 +42,51 @@ impl AnalyzerRule for Lists {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        each_expression(plan, |expr, schema| {
+        let sorted = plan.transform_up_with_subqueries(|mut plan| {
+            let is_changed = match &mut plan {
+                LogicalPlan::Sort(sort) => in_order(&mut sort.expr, sort.input.schema()),
+                LogicalPlan::Distinct(Distinct::On(first)) => {
+                    let order = first.sort_expr.as_deref_mut().unwrap_or_default();
+                    let behind = order.get_mut(first.on_expr.len()..).unwrap_or_default();
+                    in_order(behind, first.input.schema())
+                }
+                _ => false,
+            };
+            Ok(Transformed::new_transformed(plan, is_changed))
+        });
+        each_expression(sorted?.data, |expr, schema| {
             expr.transform_up(|expr| match expr {
+                // An order of distinct values is by these.
+                Expr::AggregateFunction(mut function) if !function.params.distinct => {
+                    let is_changed = in_order(&mut function.params.order_by, schema);
+                    Ok(Transformed::new_transformed(Expr::AggregateFunction(function), is_changed))
+                }
                 Expr::WindowFunction(mut window) => {
                     let WindowFunctionParams { partition_by, order_by, .. } = &mut window.params;
                     let order_by = order_by.iter_mut().map(|by| &mut by.expr);
                     let is_changed = with_one_zero(partition_by.iter_mut().chain(order_by), schema);
                     Ok(Transformed::new_transformed(Expr::WindowFunction(window), is_changed))
                 }
+                Expr::Case(mut case) => {
+                    let is_compared = case.expr.is_some();
+                    let whens = case.when_then_expr.iter_mut().map(|(when, _)| when);
+                    let of = case.expr.iter_mut().chain(whens).map(|of| &mut **of);
+                    let is_changed = is_compared && with_one_zero(of, schema);
+                    Ok(Transformed::new_transformed(Expr::Case(case), is_changed))
+                }
+                Expr::ScalarFunction(mut function) if function.name() == NULL_IF => {
+                    let is_changed = with_one_zero(function.args.iter_mut(), schema);
+                    Ok(Transformed::new_transformed(Expr::ScalarFunction(function), is_changed))
+                }
                 expr => Ok(with_both(expr, schema)),
             })
         })
     }
+}
+
+/// Zeros are alike in an order in which something else comes next; whether any are.
+fn in_order(order: &mut [Sort], schema: &DFSchema) -> bool {
+    order.len() > 1 && with_one_zero(order.iter_mut().map(|by| &mut by.expr), schema)
 }
 
 fn with_both(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -147,4 +188,19 @@ fn with_one_zero<'e>(exprs: impl Iterator<Item = &'e mut Expr>, schema: &DFSchem
         }
     }
     is_changed
+}
+
+/// What an expression has that was made to have one zero, or the expression itself.
+pub(crate) fn without_one_zero(expr: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
+    let sum = expr.downcast_ref::<BinaryExpr>().filter(|sum| *sum.op() == Operator::Plus);
+    let of = sum.filter(|sum| {
+        let zero = sum.right().downcast_ref::<Literal>().map(Literal::value);
+        let is_zero = |value: &ScalarValue| match value {
+            ScalarValue::Float64(Some(value)) => *value == 0.0,
+            ScalarValue::Float32(Some(value)) => *value == 0.0,
+            _ => false,
+        };
+        zero.is_some_and(is_zero)
+    });
+    of.map_or(expr, |sum| sum.left())
 }

@@ -37,7 +37,7 @@ pub use history::{RecordHistory, RecordVersion};
 pub use indexes::{IndexProgress, IndexStats};
 pub use key::{Key, KeyKind};
 pub use query::{
-    Explanation, Filter, FilterValue, Group, Groups, Order, Page, Query, QueryCounts, Records,
+    Explanation, Filter, FilterValue, Group, Groups, Order, Page, Query, QueryCounts, Records, Ties,
 };
 pub use record_path::RecordPath;
 pub(crate) use record_path::RecordStep;

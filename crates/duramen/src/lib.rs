@@ -92,7 +92,7 @@ pub use clock::{Clock, SystemClock};
 pub use collection::{
     Collection, CollectionSnapshot, Explanation, Filter, FilterValue, Group, Groups, IndexProgress,
     IndexStats, Key, KeyKind, Order, Page, Query, QueryCounts, Record, RecordBlame, RecordHistory,
-    RecordPath, RecordVersion, Records, Saved, Scan, ScanOptions,
+    RecordPath, RecordVersion, Records, Saved, Scan, ScanOptions, Ties,
 };
 pub use columns::{
     AggregateColumn, AggregatePlan, AggregateValue, AggregateWork, Aggregates, ColumnChunk,

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 };
 
 use super::{beyond, quotient};
-use crate::intervals::{AverageInterval, INTERVAL};
+use crate::intervals::{AddedIntervals, INTERVAL, IntervalsTo};
 
 /// `DataFusion`'s `avg` with another end for decimals, and one of intervals.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -73,7 +73,7 @@ impl AggregateUDFImpl for Average {
                     "avg(DISTINCT ..) of intervals: take them by a subquery with DISTINCT"
                 );
             }
-            return Ok(Box::<AverageInterval>::default());
+            return Ok(Box::new(AddedIntervals::new(IntervalsTo::Average)));
         }
         let Some(end) = End::of(&args) else { return self.inner.accumulator(args) };
         Ok(Box::new(Rounded { inner: self.inner.accumulator(args)?, end }))
@@ -81,7 +81,7 @@ impl AggregateUDFImpl for Average {
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
         if is_interval(args.input_fields) {
-            return Ok(AverageInterval::state_fields(args.name));
+            return Ok(AddedIntervals::state_fields(args.name));
         }
         self.inner.state_fields(args)
     }

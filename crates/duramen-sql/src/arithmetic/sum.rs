@@ -26,6 +26,7 @@ use duramen::{Error, ErrorKind};
 
 use super::beyond;
 use crate::failure::external;
+use crate::intervals::{AddedIntervals, INTERVAL, IntervalsTo};
 
 mod distinct;
 
@@ -98,6 +99,12 @@ fn wide(kind: &DataType) -> Option<DataType> {
     }
 }
 
+/// Whether a sum is one of intervals, the parts of which would wrap around. Distinct ones are taken
+/// apart before.
+fn is_of_intervals(kind: &DataType, is_distinct: bool) -> bool {
+    *kind == INTERVAL && !is_distinct
+}
+
 fn wide_field(field: &FieldRef, wide: DataType) -> FieldRef {
     Arc::new(Field::new(field.name(), wide, field.is_nullable()))
 }
@@ -155,19 +162,25 @@ impl AggregateUDFImpl for CheckedSum {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if is_of_intervals(args.return_type(), args.is_distinct) {
+            return Ok(Box::new(AddedIntervals::new(IntervalsTo::Sum)));
+        }
         let Some(wide) = wide(args.return_type()) else { return self.0.accumulator(args) };
         let inner = self.0.accumulator(wide_args(&args, wide))?;
         Ok(Box::new(Wide::of(inner, args.name, args.return_type())))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        if is_of_intervals(args.return_type(), args.is_distinct) {
+            return Ok(AddedIntervals::state_fields(args.name));
+        }
         let Some(wide) = wide(args.return_type()) else { return self.0.state_fields(args) };
         let return_field = wide_field(&args.return_field, wide);
         self.0.state_fields(StateFieldsArgs { return_field, ..args })
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        self.0.groups_accumulator_supported(args)
+        *args.return_type() != INTERVAL && self.0.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(
@@ -185,6 +198,9 @@ impl AggregateUDFImpl for CheckedSum {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
+        if is_of_intervals(args.return_type(), args.is_distinct) {
+            return self.accumulator(args);
+        }
         let Some(wide) = wide(args.return_type()) else {
             return self.0.create_sliding_accumulator(args);
         };

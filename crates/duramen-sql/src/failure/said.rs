@@ -7,11 +7,34 @@ use crate::statement::Places;
 use crate::words::Role;
 
 /// What it says, with `{}` for parts that differ, and what that means. There `{0}` is the first of
-/// these parts, `{@0}` the place of the name that it ends with, and `{'0}` that of the text it is.
+/// these parts, `{@0}` the place of the name that it ends with, `{'0}` that of the text it is, and
+/// `{^IN}` that of a keyword which is there once.
 const SAID: &[(&str, &str)] = &[
     (
         "Cannot coerce arithmetic expression {} to valid types",
         "there is no {0}: CAST one side to what the other one is",
+    ),
+    (
+        "Cannot get result type for decimal operation {}: Invalid argument error: Output scale of",
+        "{0} has more than 38 digits behind the point: CAST one side to fewer, such as \
+         DECIMAL(38, 10)",
+    ),
+    (
+        "Invalid window frame: start bound cannot be UNBOUNDED FOLLOWING",
+        "a window does not begin at UNBOUNDED FOLLOWING",
+    ),
+    (
+        "Invalid window frame: end bound cannot be UNBOUNDED PRECEDING",
+        "a window does not end at UNBOUNDED PRECEDING",
+    ),
+    (
+        "Invalid window frame: start bound (IntervalMonthDayNano",
+        "a window that ends before it begins: more months are more there, whatever the days: give \
+         both bounds in one unit",
+    ),
+    (
+        "Invalid window frame: start bound ({}) cannot be larger than end bound ({})",
+        "a window that begins at {0} does not end before it, at {1}",
     ),
     (
         "Cannot infer common string type for string concat operation {}",
@@ -28,6 +51,40 @@ const SAID: &[(&str, &str)] = &[
     (
         "Cannot create filter with non-boolean predicate '{}' returning {}",
         "a condition is true or false, and {0}{@0} is {1}: compare it with a value",
+    ),
+    (
+        "Failed to coerce types {} and {} in BETWEEN expression",
+        "BETWEEN{^BETWEEN} compares {0} with {1}: CAST one of them to what the other one is",
+    ),
+    (
+        "Failed to coerce case ({}) and when ({}) to common types in CASE WHEN expression",
+        "CASE{^CASE} compares {0} with {1} behind WHEN: CAST one of them to what the other one is",
+    ),
+    (
+        "Failed to coerce then ({}) and else ({}) to common types in CASE WHEN expression",
+        "CASE{^CASE} gives values of {0} behind THEN, and {1} behind ELSE: CAST them to one type",
+    ),
+    (
+        "Failed to coerce arguments to satisfy a call to 'cardinality' function: coercion from {} \
+         to the signature {}",
+        "ANY, ALL and cardinality(..) take a list or what a subquery finds, and not {0}",
+    ),
+    (
+        "Failed to coerce arguments to satisfy a call to 'array_has' function: coercion from {} to",
+        "ANY and array_has(..) take a list of such values as are sought in it, and not {0}",
+    ),
+    ("Binary operator 'AtArrow' is not supported", "@> of what is no list: it takes lists"),
+    ("Binary operator 'ArrowAt' is not supported", "<@ of what is no list: it takes lists"),
+    ("Unsupported CAST from {} to {}", "a CAST{^CAST} of {0} to {1}"),
+    ("Unsupported TRY_CAST from {} to {}", "a TRY_CAST{^TRY_CAST} of {0} to {1}"),
+    (
+        "Assertion failed: matches!(op, Operator::Eq | Operator::NotEq | Operator::Lt",
+        "LIKE, ILIKE and SIMILAR TO take texts: CAST what is none to TEXT",
+    ),
+    (
+        "Cannot run range queries on datatype: {}",
+        "RANGE{^RANGE} with a distance takes numbers, dates and times with a date, and not {0}: \
+         ROWS counts rows, and GROUPS values that differ",
     ),
     (
         "There isn't a common type to coerce {} and {} in {} expression",
@@ -87,6 +144,10 @@ const SAID: &[(&str, &str)] = &[
         "{0} is asked for twice: give one of them another name with AS",
     ),
     (
+        "The function of windows {} is called with other values",
+        "{0}(..){@0} takes the value that it gives, and nth_value behind it a number of the row",
+    ),
+    (
         "{} in a call of the function of windows {}",
         "{1}(..){@1} takes all rows of its window, and no {0}: leave it out, or take a part of \
          the rows before, by WHERE",
@@ -135,6 +196,10 @@ const SAID: &[(&str, &str)] = &[
         "There is only support Literal types for field at idx: 2 in Window Function",
         "lag and lead with a value of each row where there is none: give one for all rows, or \
          compute it by coalesce",
+    ),
+    (
+        "There is only support Literal types for field at idx: {} in Window Function",
+        "functions of windows with a number of each row: give one for all rows",
     ),
     (
         "unnest() can only be applied to array, struct and null",
@@ -239,6 +304,11 @@ pub(super) fn told(said: &str, places: &Places, part: Option<Span>) -> String {
     types::named(&told)
 }
 
+/// Whether it is known what is meant by something that it says.
+pub(super) fn is_known(said: &str) -> bool {
+    SAID.iter().any(|(pattern, _)| parts(said, pattern).is_some())
+}
+
 /// What is meant by something that it says, if that is known.
 pub(super) fn known(said: &str, places: &Places, part: Option<Span>) -> Option<String> {
     let known = SAID.iter().find_map(|(pattern, means)| Some((parts(said, pattern)?, *means)));
@@ -298,5 +368,7 @@ fn fill(means: &str, parts: &[&str], (places, part): (&Places, Option<Span>)) ->
         told = told.replace(&format!("{{'{index}}}"), &places.of_text(found));
         told = told.replace(&format!("{{{index}}}"), found);
     }
-    told
+    let Some((before, rest)) = told.split_once("{^") else { return told };
+    let Some((keyword, behind)) = rest.split_once('}') else { return told };
+    format!("{before}{}{behind}", places.of_only_keyword(keyword))
 }

@@ -15,6 +15,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::dependent::{Outer, looked_at};
 use super::shapes::is_taken_out_of_value;
+use crate::unnest;
 
 /// What the names of their values begin with.
 const NAME: &str = "__value_";
@@ -125,14 +126,14 @@ fn with_values(expr: Expr, rows: &mut LogicalPlan, numbers: &AtomicUsize) -> Res
 /// A join with a `LATERAL` query, whose rows are those for the values that it looks at.
 fn beside(join: Join, numbers: &AtomicUsize) -> Result<Transformed<LogicalPlan>> {
     let is_beside = |plan: &LogicalPlan| Ok(matches!(plan, LogicalPlan::Subquery(_)));
-    let unnests = |plan: &LogicalPlan| Ok(matches!(plan, LogicalPlan::Unnest(_)));
     let columns = looked_at(&join.right);
     let is_known = columns.iter().all(|column| join.left.schema().has_column(column));
     if columns.is_empty()
         || !is_known
         || !matches!(join.join_type, JoinType::Inner | JoinType::Left)
         || !join.right.exists(is_beside)?
-        || join.right.exists(unnests)?
+        // Arrays of each row are unnested beside it.
+        || unnest::unnested(&join)?.is_some()
     {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     }

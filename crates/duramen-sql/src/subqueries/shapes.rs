@@ -117,7 +117,8 @@ fn is_taken_out_by(plan: &LogicalPlan, is_condition: &dyn Fn(&Expr) -> bool) -> 
                 && is_taken_out_by(&filter.input, is_condition)
         }
         LogicalPlan::Projection(list) => {
-            !list.expr.iter().any(Expr::contains_outer)
+            // Above a column of a subquery no other column is passed on that it could join by.
+            !list.expr.iter().any(|expr| expr.contains_outer() || has_subquery(expr))
                 && is_taken_out_by(&list.input, is_condition)
         }
         LogicalPlan::Aggregate(aggregate) => {

@@ -8,7 +8,7 @@ use duramen_sql::{Session, SessionOptions};
 use crate::differential::Random;
 use crate::sought::answer;
 
-const QUERIES: usize = 40;
+const QUERIES: usize = 60;
 
 const RECORDS: u64 = 2_000;
 
@@ -37,7 +37,9 @@ fn database(kind: KeyKind) -> Database {
                 _ => {
                     let f = random.of(&["0.1", "-0.0", "0.0", "7", "12.5", "1e300"]);
                     let n = random.below(2_000);
-                    let json = format!(r#"{{"n":{n},"f":{f},"s":"s {}","m":{number}}}"#, n / 3);
+                    let of = format!(r#"{{"id":{n},"at":{{"id":"s {}"}}}}"#, n / 3);
+                    let json =
+                        format!(r#"{{"n":{n},"f":{f},"s":"s {}","m":{number},"o":{of}}}"#, n / 3);
                     transaction.put_record("many", &key, json.as_bytes()).unwrap();
                 }
             }
@@ -52,12 +54,20 @@ fn database(kind: KeyKind) -> Database {
             let n = random.of(&["null", "1", "5", "77", "1999", "5000"]);
             let f = random.of(&["0.1", "-0.0", "0.0", "7", "null", "0.30000000000000004"]);
             let s = random.below(700);
-            let json = format!(r#"{{"k":{named},"n":{n},"f":{f},"s":"s {s}","i":{number}}}"#);
+            let json = format!(
+                r#"{{"k":{named},"n":{n},"f":{f},"s":"s {s}","i":{number},"o":{{"k":{named}}}}}"#
+            );
             transaction.put_record("few", &number.into(), json.as_bytes()).unwrap();
         }
         transaction.commit(&CommitOptions::default()).unwrap();
         if round == 0 {
-            for (name, paths) in [("n", &["n"][..]), ("f", &["f"]), ("both", &["s", "n"])] {
+            for (name, paths) in [
+                ("n", &["n"][..]),
+                ("f", &["f"]),
+                ("both", &["s", "n"]),
+                ("id", &["o.id"]),
+                ("at", &["o.at.id"]),
+            ] {
                 many.create_index(&IndexDefinition::new(name, paths).unwrap()).unwrap();
             }
         }
@@ -73,6 +83,8 @@ fn joins_find_what_joins_of_all_rows_do() {
         let session = Session::new(db, SessionOptions::default());
         let mut random = Random(5);
         let mut ways = BTreeSet::new();
+        // Its own keys have another type than what names them.
+        let nested = if kind == KeyKind::U64 { "few.key" } else { "few.o.k" };
         let cast = if kind == KeyKind::U64 { "CAST(k AS BIGINT UNSIGNED)" } else { "k" };
         for _ in 0..QUERIES {
             let few = random.of(&["i = 7", "i < 9", "i < 30", "i < 55", "i < 390", "i > 400"]);
@@ -84,11 +96,14 @@ fn joins_find_what_joins_of_all_rows_do() {
                 2 => "(SELECT * FROM many WHERE m % 3 > 0)".to_owned(),
                 _ => format!("many FOR SYSTEM_TIME AS OF {at}"),
             };
-            let (left, right) = match random.below(6) {
+            let (left, right) = match random.below(9) {
                 0 | 1 => ("few.key", "_key"),
                 2 => ("few.n", "n"),
                 3 => ("few.f", "f"),
                 4 => ("few.s", "s"),
+                5 => (nested, "_key"),
+                6 => ("few.n", "o.id"),
+                7 => ("few.s", "o.at.id"),
                 _ => ("few.i", "m"),
             };
             let also = match random.below(4) {
@@ -128,5 +143,55 @@ fn joins_find_what_joins_of_all_rows_do() {
         // A join with nothing does not ask its other side.
         ways.remove("if few are");
         assert_eq!(ways, expected.map(str::to_owned).into(), "{kind:?}");
+    }
+}
+
+/// Joins by fields of objects once read all of the other side.
+#[test]
+fn joins_by_fields_of_objects_look_up_what_is_joined() {
+    let session = Session::new(database(KeyKind::Text), SessionOptions::default());
+    let few = "(SELECT * FROM few WHERE i < 9) AS few";
+    for (sql, way) in [
+        (format!("SELECT 1 FROM {few} JOIN many ON few.o.k = many._key"), "key"),
+        (format!("SELECT 1 FROM {few} JOIN many ON few.n = many.o.id"), "index"),
+        (format!("SELECT 1 FROM {few} JOIN many ON few.s = many.o.at.id"), "index"),
+        (format!("SELECT 1 FROM many WHERE o.at.id IN (SELECT s FROM {few})"), "index"),
+        (
+            format!(
+                "SELECT 1 FROM {few} WHERE EXISTS (SELECT 1 FROM many WHERE many.o.id = few.n)"
+            ),
+            "index",
+        ),
+    ] {
+        let plan = answer(&session, &format!("EXPLAIN ANALYZE {sql}")).join("\n");
+        assert!(plan.contains(&format!("sought by {way} as few are joined")), "{sql}: {plan}");
+    }
+}
+
+/// Above the scan of a table that several threads read stands what has them give way to others,
+/// and such a table was read as a whole.
+#[test]
+fn joins_look_up_rows_of_tables_that_several_threads_read() {
+    let db = Database::memory().unwrap();
+    db.create_collection("many", KeyKind::I64).unwrap();
+    db.create_collection("few", KeyKind::I64).unwrap();
+    let mut transaction = db.transaction();
+    for number in 0..20_000_i64 {
+        let json = format!(r#"{{"n":{number}}}"#);
+        transaction.put_record("many", &Key::I64(number), json.as_bytes()).unwrap();
+    }
+    for number in 0..5_i64 {
+        let json = format!(r#"{{"k":{}}}"#, number * 1_000);
+        transaction.put_record("few", &Key::I64(number), json.as_bytes()).unwrap();
+    }
+    transaction.commit(&CommitOptions::default()).unwrap();
+    let index = IndexDefinition::new("n", &["n"]).unwrap();
+    db.collection("many").unwrap().create_index(&index).unwrap();
+    let session = Session::new(db, SessionOptions::default());
+    for (on, way) in [("few.k = many._key", "key"), ("few.k = many.n", "index")] {
+        let sql = format!("SELECT many.n FROM few JOIN many ON {on}");
+        assert_eq!(answer(&session, &sql).len(), 4 + 5, "{on}");
+        let plan = answer(&session, &format!("EXPLAIN ANALYZE {sql}")).join("\n");
+        assert!(plan.contains(&format!("sought by {way} as few are joined")), "{on}: {plan}");
     }
 }

@@ -34,8 +34,10 @@ fn record(random: &mut Random) -> String {
     };
     let s = random.of(&["", "a", "ab", "abc", "b%", "\\u00e9", "long text"]);
     let o = random.of(&["null", r#"{"x":1}"#, r#"{"x":2,"y":"p"}"#, r#"{"y":"q"}"#, "{}"]);
+    let gap = random.of(&["", r#""m":null,"#, r#""m":1,"#, r#""m":2,"#, r#""m":-3,"#]);
     let many = random.below(900);
-    format!(r#"{{"n":{n},"f":{f},"s":"{s} {many}","o":{o},"a b":{many}}}"#)
+    let deep = format!(r#"{{"q":{{"r":{}}}}}"#, many % 50);
+    format!(r#"{{{gap}"n":{n},"f":{f},"s":"{s} {many}","o":{o},"a b":{many},"p":{deep}}}"#)
 }
 
 /// A database with a collection of each type of keys, and revisions of it that are compared.
@@ -56,13 +58,15 @@ fn database(kind: KeyKind) -> Database {
         }
         transaction.commit(&CommitOptions::default()).unwrap();
         if round == 1 {
-            let indexes: [(&str, &[&str]); 6] = [
+            let indexes: [(&str, &[&str]); 8] = [
                 ("n", &["n"]),
                 ("f", &["f"]),
                 ("s", &["s"]),
                 ("x", &["o.x"]),
                 ("odd", &[r#"["a b"]"#]),
                 ("both", &["n", "s"]),
+                ("gaps", &["m", "f"]),
+                ("deep", &["p.q.r"]),
             ];
             for (name, paths) in indexes {
                 records.create_index(&IndexDefinition::new(name, paths).unwrap()).unwrap();
@@ -82,7 +86,7 @@ fn condition(random: &mut Random, kind: KeyKind) -> String {
         number => number.to_string(),
     };
     let compare = random.of(&["<", "<=", ">", ">=", "=", "=", "="]);
-    match random.below(16) {
+    match random.below(17) {
         0 => format!("_key = {}", known(random)),
         1 => format!(
             "_key IN ({}, {}, {}, {})",
@@ -110,6 +114,7 @@ fn condition(random: &mut Random, kind: KeyKind) -> String {
         12 => format!("({} AND {})", condition(random, kind), condition(random, kind)),
         13 => format!("({} OR {})", condition(random, kind), condition(random, kind)),
         14 => format!("n = 1 AND s = 'a {}'", random.below(900)),
+        15 => format!("p.q.r {compare} {}", random.below(50)),
         _ => format!("\"a b\" = {}", random.below(900)),
     }
 }
@@ -228,6 +233,94 @@ fn first_and_last_values_of_an_index_are_those_of_all_in_order() {
         sought += usize::from(plan.contains("sought by order of an index"));
     }
     assert!(sought > QUERIES / 4, "{sought}");
+}
+
+/// What else decides among records that are alike in an index once had all records read.
+#[test]
+fn first_values_of_an_index_are_those_of_all_where_something_else_decides_among_ties() {
+    for kind in [KeyKind::I64, KeyKind::Text] {
+        let db = database(kind);
+        let head = db.collection("t").unwrap().head().unwrap().revision().0;
+        let session = Session::new(db, SessionOptions::default());
+        let mut random = Random(23);
+        let mut sought = 0;
+        for _ in 0..QUERIES {
+            let from = format!("t FOR SYSTEM_TIME AS OF {} AS t", 1 + random.below(head));
+            let which = match random.below(8) {
+                0 => condition(&mut random, kind),
+                1 => "m = 2".to_owned(),
+                2 => "n = 1".to_owned(),
+                3 => format!("\"a b\" BETWEEN {} AND 700", random.below(900)),
+                _ => "true".to_owned(),
+            };
+            let of = random
+                .of(&["n", "f", "s", "\"a b\"", "m", "p.q.r", "o.x", "n,s", "m,f", "m,s", "f,m"]);
+            let ways = of.split(',').chain(["_key"]).map(|by| {
+                let way = random.of(&["", " ASC", " DESC", " DESC"]);
+                let nulls = random.of(&["", "", " NULLS FIRST", " NULLS LAST"]);
+                format!("{by}{way}{nulls}")
+            });
+            let by = ways.collect::<Vec<_>>().join(", ");
+            let rest = format!(" LIMIT {} OFFSET {}", 1 + random.below(30), random.below(9));
+            let sql = |which: &str| {
+                format!("SELECT _key, m, n, f, s FROM {from} WHERE {which} ORDER BY {by}{rest}")
+            };
+            let all = sql(&format!("coalesce({which}, random() > 2)"));
+            let sql = sql(&which);
+            assert_eq!(lines(&session, &sql), lines(&session, &all), "{sql}");
+            let plan = answer(&session, &format!("EXPLAIN {sql}")).join("\n");
+            sought += usize::from(plan.contains("sought by order of an index"));
+        }
+        assert!(sought > QUERIES / 8, "{kind:?}: {sought}");
+    }
+}
+
+/// How many rows the scan of a query reads.
+fn rows_read(session: &Session, sql: &str) -> String {
+    let plan = answer(session, &format!("EXPLAIN ANALYZE {sql}")).join("\n");
+    let scan = plan.split("TableScan").nth(1).unwrap_or_else(|| panic!("{plan}"));
+    let rows = scan.split("output_rows=").nth(1).and_then(|rows| rows.split([',', ']']).next());
+    rows.unwrap_or_else(|| panic!("{plan}")).to_owned()
+}
+
+#[test]
+fn first_values_of_an_index_are_read_to_the_end_of_their_ties() {
+    let db = Database::memory().unwrap();
+    let records = db.create_collection("t", KeyKind::I64).unwrap();
+    let mut transaction = db.transaction();
+    for key in 0..20_000_i64 {
+        let json = format!(
+            r#"{{"n":{},"f":{}.5,"many":{},"o":{{"n":{}}}}}"#,
+            key / 10,
+            key / 4,
+            key / 5_000,
+            key / 7
+        );
+        transaction.put_record("t", &Key::I64(19_999 - key), json.as_bytes()).unwrap();
+    }
+    transaction.commit(&CommitOptions::default()).unwrap();
+    for (name, paths) in
+        [("n", &["n", "f"][..]), ("f", &["f"]), ("many", &["many"]), ("o", &["o.n"])]
+    {
+        records.create_index(&IndexDefinition::new(name, paths).unwrap()).unwrap();
+    }
+    let session = Session::new(db, SessionOptions::default());
+    for (order, read) in [
+        ("n", "15"),
+        ("n, _key", "20"),
+        ("n DESC, _key", "20"),
+        ("n NULLS FIRST, f NULLS FIRST, _key", "16"),
+        ("n, f, _key", "20"),
+        ("o.n, _key", "21"),
+        ("o.n DESC, n, f", "15"),
+        ("f, _key", "16"),
+        // So many are alike that all are read.
+        ("many, _key", "20.00 K"),
+        ("n + 1, _key", "20.00 K"),
+    ] {
+        let sql = format!("SELECT _key FROM t ORDER BY {order} LIMIT 15");
+        assert_eq!(rows_read(&session, &sql), read, "{order}");
+    }
 }
 
 /// A filter of the engine has 64 levels, and more were once an error.

@@ -25,6 +25,7 @@ mod cursor;
 mod elements;
 mod explain;
 mod filter;
+mod first;
 mod group;
 mod literal;
 mod lookup;
@@ -42,6 +43,7 @@ mod write;
 
 pub use explain::{Explanation, QueryCounts};
 pub use filter::Filter;
+pub use first::Ties;
 pub use group::{Group, Groups};
 pub use literal::FilterValue;
 pub use order::Order;
@@ -277,38 +279,6 @@ impl CollectionSnapshot {
         let expression = filter.expression()?;
         let mut counts = QueryCounts::default();
         with_indexes(|| lookup::named_up_to(self, expression, most, &mut counts))
-    }
-
-    /// The ordinals of the records that a query with a limit finds, if an index has them in its
-    /// order. None if none has, if the filter finds few of them, or where their order may rest on
-    /// what the index cuts of values.
-    pub(crate) fn first_in_order(&self, query: &Query) -> Result<Option<Vec<u64>>> {
-        with_indexes(|| self.first_of_index(query))
-    }
-
-    fn first_of_index(&self, query: &Query) -> Result<Option<Vec<u64>>> {
-        let expression = query.expression()?;
-        order::check(&query.order)?;
-        let wanted = query.limit.and_then(|limit| limit.checked_add(query.offset));
-        let wanted = wanted.and_then(|wanted| usize::try_from(wanted).ok());
-        let (Some(view), Some(wanted)) = (RecordView::of(self), wanted) else { return Ok(None) };
-        let mut counts = QueryCounts::default();
-        let way = Way::of(self, query, expression.as_deref(), &mut counts)?;
-        let Way::Ordered(ordered) = way else { return Ok(None) };
-        let expression = expression.filter(|_| !ordered.is_exact);
-        let mut walk = IndexWalk::new(self, ordered, None, Some(wanted))?;
-        let mut first = Vec::new();
-        for _ in 0..wanted {
-            match walk.next_chosen((&view, expression.as_deref()), &mut counts)? {
-                NextChosen::Record(ordinal) => first.push(ordinal),
-                NextChosen::End => break,
-                NextChosen::TooFew => return Ok(None),
-            }
-        }
-        // Those that come behind have greater keys, or the same ones of the same values.
-        let is_cut = first.len() == wanted && walk.may_be_cut();
-        let offset = usize::try_from(query.offset).unwrap_or(usize::MAX).min(first.len());
-        Ok((!is_cut).then(|| first.split_off(offset)))
     }
 
     /// Of how many records a filter is true.

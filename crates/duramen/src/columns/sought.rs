@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Columns, ViewCache, parts};
-use crate::collection::{Filter, Key, Query, RecordPath, ScanOptions};
+use crate::collection::{Filter, Key, Query, RecordPath, ScanOptions, Ties};
 use crate::error::Result;
 use crate::node::PathId;
 use crate::tree::schema::{Label, ROOT};
@@ -77,12 +77,14 @@ impl Columns {
         Ok(named.map(|ordinals| self.among(ordinals)))
     }
 
-    /// The same columns of the records that a query with a limit finds, without those that its
-    /// offset passes over, if an index has them in the order of the query. None if no index has, or
-    /// if finding them by it takes long.
+    /// The same columns of the records that a query with a limit finds, its offset included, and
+    /// perhaps of some behind them: of all that are alike with the last one, if something else is
+    /// to decide among these. Alike are what is missing and null, and numbers that are one as
+    /// floats of 64 bits. None if no index begins with the first path of the order, if finding them
+    /// by it takes long, or if they are too many.
     ///
     /// ```
-    /// use duramen::{CommitOptions, Database, IndexDefinition, KeyKind, Order, Query};
+    /// use duramen::{CommitOptions, Database, IndexDefinition, KeyKind, Order, Query, Ties};
     ///
     /// let db = Database::memory()?;
     /// let players = db.create_collection("players", KeyKind::I64)?;
@@ -92,16 +94,18 @@ impl Columns {
     /// players.create_index(&IndexDefinition::new("by-rank", &["rank"])?)?;
     /// let columns = players.head()?.columns()?;
     /// let best = Query::new().order_by(Order::desc("rank").nulls_last()).limit(3);
-    /// let found = columns.with_first_of(&best)?.expect("named by the index");
+    /// let any = Ties { are_decided: false, most: 500 };
+    /// let found = columns.with_first_of(&best, any)?.expect("named by the index");
     /// assert_eq!(found.rows(0)?.len(), 3);
-    /// let last = columns.with_first_of(&best.offset(998))?.expect("named by the index");
-    /// assert_eq!(last.rows(0)?.len(), 2);
+    /// let all = Ties { are_decided: true, ..any };
+    /// let found = columns.with_first_of(&best, all)?.expect("named by the index");
+    /// assert_eq!(found.rows(0)?.len(), 100);
     /// # Ok::<(), duramen::Error>(())
     /// ```
-    pub fn with_first_of(&self, query: &Query) -> Result<Option<Self>> {
+    pub fn with_first_of(&self, query: &Query, ties: Ties) -> Result<Option<Self>> {
         let collection = self.collection.as_ref().filter(|_| self.past.is_none());
         let Some(collection) = collection else { return Ok(None) };
-        Ok(collection.first_in_order(query)?.map(|ordinals| self.among(ordinals)))
+        Ok(collection.first_in_order(query, ties)?.map(|ordinals| self.among(ordinals)))
     }
 
     /// Whether an index may [name](Self::named) records by the value at a path alone.

@@ -11,7 +11,6 @@ use crate::collection::CollectionSnapshot;
 use crate::engine::indexing::Follower;
 use crate::error::Result;
 use crate::index::IndexRange;
-use crate::limits::INDEX_VALUE_BYTES_MAX;
 use crate::tree::record_keys::KeyPage;
 
 /// Entries that are read at once.
@@ -349,10 +348,10 @@ impl IndexWalk {
         self.looks.found
     }
 
-    /// Whether something may be missing of the values of the record that came last.
-    pub(super) fn may_be_cut(&self) -> bool {
+    /// The values of the record that came last, as the index has them.
+    pub(super) fn values(&self) -> &[u8] {
         let last = self.given.checked_sub(1).and_then(|last| self.page.get(last));
-        last.is_some_and(|(key, _)| key.len() >= self.prefix + INDEX_VALUE_BYTES_MAX)
+        last.and_then(|(key, _)| key.get(self.prefix..)).unwrap_or_default()
     }
 
     /// Makes `place` the key in the order of the record that came last.

@@ -81,7 +81,7 @@ impl EntryRange {
     }
 }
 
-fn behind(mut prefix: Vec<u8>) -> Vec<u8> {
+pub(super) fn behind(mut prefix: Vec<u8>) -> Vec<u8> {
     prefix.push(BEHIND);
     prefix
 }
@@ -205,39 +205,75 @@ impl Ordered {
         expression: Option<&Expression>,
         indexes: &[(&str, &Declared)],
     ) -> Option<Self> {
-        let (first, rest) = order.split_first()?;
-        let (is_descending, nulls_first) = (first.is_descending, first.places_nulls_first());
-        let is_simple =
-            rest.iter().all(|order| order.is_plain() && order.is_descending == is_descending);
-        if !is_simple {
+        let first = order.first()?;
+        if in_one_direction(order) < order.len() {
             return None;
         }
         let parts = expression.map_or(&[][..], conjuncts);
         let of_index = |&(name, index): &(&str, &Declared)| {
             let known = index.paths.len().checked_sub(order.len())?;
-            let (known, ordered) = index.paths.split_at_checked(known)?;
-            let is_so = ordered.iter().zip(order).all(|(a, b)| b.path().is_ok_and(|b| a == b));
-            if !is_so || known.iter().any(RecordPath::has_elements) {
-                return None;
-            }
-            let mut prefix = Vec::new();
-            for path in known {
-                prefix.extend(parts.iter().find_map(|part| exact(part, path))?);
-            }
-            let narrowed = range(parts, ordered.first()?, &prefix);
-            let strength = known.len() * 2 + usize::from(narrowed.is_some());
-            let is_exact = match parts {
-                [] => true,
-                [part] if known.is_empty() && narrowed.is_some() => {
-                    ordered.first().is_some_and(|at| tells_all(part, at))
-                }
-                _ => false,
-            };
-            let range = narrowed.unwrap_or_else(|| EntryRange::of(prefix.clone()));
-            let index = name.to_owned();
-            Some(Self { index, prefix, range, is_descending, nulls_first, strength, is_exact })
+            let is_whole = has_paths(index.paths.get(known..)?, order) == order.len();
+            is_whole.then(|| Self::behind((name, index), known, first, parts)).flatten()
         };
         indexes.iter().filter_map(of_index).max_by_key(|ordered| ordered.strength)
+    }
+
+    /// An index that begins, behind paths that the filter sets, as an order does, and with how much
+    /// of it: with as much as any, and of those that have so much the one that leaves the fewest.
+    pub(super) fn of_beginning<'o>(
+        order: &'o [Order],
+        expression: Option<&Expression>,
+        indexes: &[(&str, &Declared)],
+    ) -> Option<(Self, &'o [Order])> {
+        let first = order.first()?;
+        let order = order.get(..in_one_direction(order))?;
+        let parts = expression.map_or(&[][..], conjuncts);
+        let of_index = |&(name, index): &(&'_ str, &Declared)| {
+            // It has other entries than one for each record.
+            if index.paths.iter().any(RecordPath::has_elements) {
+                return None;
+            }
+            let beginnings = (0..index.paths.len()).filter_map(|known| {
+                let count = has_paths(index.paths.get(known..)?, order);
+                let ordered = Self::behind((name, index), known, first, parts);
+                ordered.filter(|_| count > 0).map(|ordered| (ordered, count))
+            });
+            beginnings.max_by_key(|(ordered, count)| (*count, ordered.strength))
+        };
+        let found = indexes.iter().filter_map(of_index);
+        let (ordered, count) = found.max_by_key(|(ordered, count)| (*count, ordered.strength))?;
+        order.get(..count).map(|beginning| (ordered, beginning))
+    }
+
+    /// An index whose paths from one on are ordered by; none if the filter does not set those
+    /// before it.
+    fn behind(
+        (name, index): (&str, &Declared),
+        known: usize,
+        first: &Order,
+        parts: &[Expression],
+    ) -> Option<Self> {
+        let (known, ordered) = index.paths.split_at_checked(known)?;
+        if known.iter().any(RecordPath::has_elements) {
+            return None;
+        }
+        let mut prefix = Vec::new();
+        for path in known {
+            prefix.extend(parts.iter().find_map(|part| exact(part, path))?);
+        }
+        let narrowed = range(parts, ordered.first()?, &prefix);
+        let strength = known.len() * 2 + usize::from(narrowed.is_some());
+        let is_exact = match parts {
+            [] => true,
+            [part] if known.is_empty() && narrowed.is_some() => {
+                ordered.first().is_some_and(|at| tells_all(part, at))
+            }
+            _ => false,
+        };
+        let range = narrowed.unwrap_or_else(|| EntryRange::of(prefix.clone()));
+        let (is_descending, nulls_first) = (first.is_descending, first.places_nulls_first());
+        let index = name.to_owned();
+        Some(Self { index, prefix, range, is_descending, nulls_first, strength, is_exact })
     }
 
     /// The ranges in which its entries are read, one after the other.
@@ -259,6 +295,19 @@ impl Ordered {
     pub(super) fn is_beaten_by(&self, access: &Access) -> bool {
         access.strength() > self.strength
     }
+}
+
+/// How many of some orders an index has in one direction, if it has their paths.
+fn in_one_direction(order: &[Order]) -> usize {
+    let Some((first, rest)) = order.split_first() else { return 0 };
+    let is_so = |order: &&Order| order.is_plain() && order.is_descending == first.is_descending;
+    1 + rest.iter().take_while(is_so).count()
+}
+
+/// With how many of some orders paths begin.
+fn has_paths(paths: &[RecordPath], order: &[Order]) -> usize {
+    let is_so = |(path, order): &(&RecordPath, &Order)| order.path().is_ok_and(|at| at == *path);
+    paths.iter().zip(order).take_while(is_so).count()
 }
 
 /// Whether a part asks for values at a path which lie in a range of keys with no others: neither
