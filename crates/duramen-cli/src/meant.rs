@@ -74,5 +74,5 @@ pub(crate) fn no_series_for_points(snapshot: &DatabaseSnapshot, name: &str) -> E
             "make it with --create, or see \"duramen series ls\" for those there are".to_owned()
         }
     };
-    Error::new(ErrorKind::Invalid, format!("there is no series {name:?}: {message}"))
+    Error::new(ErrorKind::NotFound, format!("there is no series {name:?}: {message}"))
 }

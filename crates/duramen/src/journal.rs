@@ -726,11 +726,19 @@ impl Shared {
         let _one = self.preparing.lock();
         let mut queue = self.queue.lock();
         queue.check()?;
+        // What a renewal before this one went on to, which no checkpoint came after, is new still.
+        let present = queue.unwritten();
+        if present.is_some() {
+            self.exclusively(&mut queue, |writer| {
+                writer.unmark().map_err(|error| Failure::sync(&error))
+            });
+            queue.check()?;
+        }
         let (number, length, mut ready) = queue.plan_file(0);
         drop(queue);
-        let erased = ready.iter().try_for_each(|file| file.erase());
+        let erased = ready.iter().chain(&present).try_for_each(|file| file.erase());
         let made = erased.and_then(|()| {
-            if ready.is_empty() {
+            if ready.is_empty() && present.is_none() {
                 let file = self.make_file(number, length, queue::least_length(0))?;
                 ready.push_back(Arc::new(file));
             }
@@ -739,12 +747,19 @@ impl Shared {
         let mut queue = self.queue.lock();
         queue.ready = ready;
         made.map_err(|failure| self.refuse(&mut queue, failure))?;
-        let Some(file) = queue.go_on() else { return Ok(queue.tail) };
-        self.exclusively(&mut queue, |writer| {
+        if present.is_none() {
+            self.enter_next(&mut queue)?;
+        }
+        Ok(queue.tail)
+    }
+
+    /// Goes on in the next ready file, with nothing queued.
+    fn enter_next(&self, queue: &mut MutexGuard<'_, Queue>) -> Result<()> {
+        let Some(file) = queue.go_on() else { return Ok(()) };
+        self.exclusively(queue, |writer| {
             writer.enter(&file).map_err(|error| Failure::sync(&error))
         });
-        queue.check()?;
-        Ok(queue.tail)
+        queue.check()
     }
 
     /// Makes files ahead of their use and syncs `Interval` commits in time.

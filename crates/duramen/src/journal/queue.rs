@@ -210,6 +210,12 @@ impl Queue {
         }
     }
 
+    /// The file in which the journal ends, if nothing was written or queued in it.
+    pub(super) fn unwritten(&self) -> Option<Arc<JournalFile>> {
+        let Live { file, used } = self.planned();
+        (*used == 0).then(|| Arc::clone(file))
+    }
+
     /// Goes on in the next ready file, with nothing queued: the journal ends where it begins.
     pub(super) fn go_on(&mut self) -> Option<Arc<JournalFile>> {
         assert!(self.batches.is_empty(), "what is queued has its place in an earlier file");

@@ -109,8 +109,7 @@ impl Found {
         loop {
             let Some(file) = self.files.last().cloned() else { return Ok(()) };
             self.read_file(&file, database, replay)?;
-            let next = file.number.saturating_add(1);
-            if self.report.clean || !self.continues_in(directory, next, database)? {
+            if self.report.clean || !self.continues(directory, file.number, database)? {
                 return Ok(());
             }
         }
@@ -173,22 +172,29 @@ impl Found {
         Ok(())
     }
 
-    /// Whether the sequence goes on at the start of file `number`.
-    fn continues_in(&mut self, directory: &Directory, number: u64, database: u128) -> Result<bool> {
-        let file = match directory.open_as_found(number) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            opened => opened?,
-        };
-        let place = Place { database, position: JournalPosition { file: number, offset: 0 } };
-        let continues = match Window::new(&file).group(place)? {
-            Reading::Group(header, _) => header.first == self.report.end.sequence.next(),
-            Reading::Nothing(_) => false,
-        };
-        if continues {
-            file.check_whole()?;
-            self.files.push(Arc::new(file));
+    /// Whether the sequence goes on at the start of a file after `last`. Those between have no
+    /// group: a purge that failed went on to a file of zeros, and what came next to another one.
+    fn continues(&mut self, directory: &Directory, last: u64, database: u128) -> Result<bool> {
+        let mut passed = Vec::new();
+        for number in last.saturating_add(1).. {
+            let file = match directory.open_as_found(number) {
+                Err(error) if error.kind() == ErrorKind::NotFound => break,
+                opened => opened?,
+            };
+            let place = Place { database, position: JournalPosition { file: number, offset: 0 } };
+            let next = self.report.end.sequence.next();
+            let continues = match Window::new(&file).group(place)? {
+                Reading::Group(header, _) => header.first == next,
+                Reading::Nothing(_) => false,
+            };
+            passed.push(file);
+            if continues {
+                passed.iter().try_for_each(JournalFile::check_whole)?;
+                self.files.extend(passed.into_iter().map(Arc::new));
+                return Ok(true);
+            }
         }
-        Ok(continues)
+        Ok(false)
     }
 
     /// After an unclean end: fails if a group in or after the last file shows that something

@@ -266,7 +266,6 @@ fn files_follow_each_other_and_are_recycled() {
     assert_eq!(open_from(&lost, end).unwrap().2, vec![(241, body(241))]);
 }
 
-/// A recycled file keeps its old groups, at the very offsets where new ones are expected.
 /// Recycled files are long, and have old groups behind the end as well as before it.
 #[test]
 fn a_renewed_journal_has_nothing_of_before_and_goes_on_from_any_crash() {
@@ -299,6 +298,40 @@ fn a_renewed_journal_has_nothing_of_before_and_goes_on_from_any_crash() {
     }
 }
 
+/// Each renewal that no checkpoint came after left a file without a group, as did a commit that was
+/// too long for a renewed file. The next open took what came behind for lost.
+#[test]
+fn commits_behind_a_file_without_a_group_are_read() {
+    let disk = Arc::new(Disk::default());
+    let short_files = JournalSettings { wanted_bytes: 1 << 20, ..settings(&disk) };
+    let journal = Journal::create(&short_files, JournalPoint::START).unwrap();
+    commit(&journal, &body(1), Durability::Sync).unwrap();
+    let long = vec![7; 300_000];
+    for _ in 0..2 {
+        let begin = journal.renew().unwrap();
+        journal.close().unwrap();
+        let names = disk.names();
+        assert_eq!(journal.renew().unwrap(), begin);
+        assert_eq!(disk.names(), names, "another renewal makes no file");
+        commit(&journal, &long, Durability::Sync).unwrap();
+    }
+    let (killed, crashed) = (disk.killed(), disk.without_power());
+    drop(journal);
+    for disk in [killed, crashed, disk] {
+        let (journal, _, commits) = open(&disk).unwrap();
+        assert_eq!(commits, [(1, body(1)), (2, long.clone()), (3, long.clone())]);
+        assert_eq!(journal.renew().unwrap().position.offset, 0);
+        drop(journal);
+        let (journal, report, _) = open(&disk).unwrap();
+        assert!(report.clean, "a renewed journal is closed in order");
+        journal.renew().unwrap();
+        commit(&journal, &body(4), Durability::Sync).unwrap();
+        let (_, _, commits) = open(&disk.killed()).unwrap();
+        assert_eq!(commits[3..], [(4, body(4))]);
+    }
+}
+
+/// A recycled file keeps its old groups, at the very offsets where new ones are expected.
 #[test]
 fn stale_groups_of_a_recycled_file_never_pass() {
     let (disk, journal, _) = with_commits(3);

@@ -17,6 +17,7 @@ mod rollups;
 mod rules;
 mod staging;
 mod storage;
+mod thinned;
 mod together;
 mod windowed;
 

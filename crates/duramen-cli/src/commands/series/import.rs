@@ -50,8 +50,8 @@ unless --skip-bad is given. A series that is made gets the type that --type says
 value_type of its first point, else what the first value looks like: f64 for any number, bool for
 true and false, else string.";
 
-/// Lines between two looks at Ctrl-C and the progress bar.
-const LINES_PER_LOOK: u64 = 4_096;
+/// Lines between two steps of the progress bar.
+const LINES_PER_STEP: u64 = 4_096;
 
 /// Series that are made together: so only their definitions are in memory at once.
 const SERIES_TOGETHER: usize = 1_024;
@@ -178,9 +178,9 @@ impl Import {
         while let Some((line, rows)) =
             lines.next_line().map_err(|error| input::failure(&self.file, error))?
         {
+            // A line may have thousands of points, and be cut by Ctrl-C where it comes by a pipe.
+            check(interruption)?;
             if let Err(error) = rows.and_then(|rows| columns.add(&rows)) {
-                // What comes through a pipe is cut by Ctrl-C as well.
-                check(interruption)?;
                 let error = error.in_context(format_args!("{name}: line {line}"));
                 // What is wrong with the database is wrong with every line.
                 if !self.skip_bad || error.kind() != ErrorKind::Invalid {
@@ -191,9 +191,8 @@ impl Import {
                     notice!("duramen: passed over: {}", error.message());
                 }
             }
-            if line.is_multiple_of(LINES_PER_LOOK) {
+            if line.is_multiple_of(LINES_PER_STEP) {
                 bar.set_position(line);
-                check(interruption)?;
             }
         }
         bar.finish_and_clear();
@@ -290,9 +289,22 @@ fn invalid(what: impl std::fmt::Display) -> Error {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::source::Row;
+    use clap::FromArgMatches;
+
+    use super::source::{Line, Row};
     use super::*;
     use crate::commands::series::point::Written;
+
+    fn row() -> Row {
+        Row {
+            series: "s".to_owned(),
+            labels: None,
+            time: duramen::Micros(1),
+            value: Written::Text("7".to_owned()),
+            quality: duramen::Quality::default(),
+            value_type: None,
+        }
+    }
 
     /// What is read through a pipe ends with Ctrl-C like any other, and perhaps within a point.
     #[test]
@@ -301,15 +313,7 @@ mod tests {
         let interruption = Interruption::default();
         let import = || {
             let mut columns = Columns::new(&database, true, Some(ValueType::I64));
-            let row = Row {
-                series: "s".to_owned(),
-                labels: None,
-                time: duramen::Micros(1),
-                value: Written::Text("7".to_owned()),
-                quality: duramen::Quality::default(),
-                value_type: None,
-            };
-            columns.add(&[row]).unwrap();
+            columns.add(&[row()]).unwrap();
             commit(&database, columns, (&CommitOptions::default(), 0), &interruption)
         };
         interruption.flag().store(true, Ordering::Relaxed);
@@ -318,5 +322,32 @@ mod tests {
         assert!(database.series("s").is_err());
         interruption.forget();
         assert_eq!(import().unwrap().points, 1);
+    }
+
+    /// Lines, while the third of which Ctrl-C is pressed.
+    struct Pressed<'i>(u64, &'i Interruption);
+
+    impl Lines for Pressed<'_> {
+        fn next_line(&mut self) -> io::Result<Option<Line>> {
+            self.0 += 1;
+            if self.0 == 3 {
+                self.1.flag().store(true, Ordering::Relaxed);
+            }
+            Ok((self.0 < 1_000).then(|| (self.0, Ok(vec![row()]))))
+        }
+    }
+
+    /// It was looked for after some thousand lines, each of which may have as many points.
+    #[test]
+    fn ctrl_c_ends_an_import_at_the_line_that_is_read() {
+        let command = Import::augment_args(clap::Command::new("import"));
+        let matches = command.try_get_matches_from(["import", "none.duramen", "-"]).unwrap();
+        let import = Import::from_arg_matches(&matches).unwrap();
+        let (database, interruption) = (Database::memory().unwrap(), Interruption::default());
+        let mut columns = Columns::new(&database, true, Some(ValueType::I64));
+        let mut lines = Pressed(0, &interruption);
+        let failure = import.read(&mut lines, &mut columns, &interruption).unwrap_err();
+        assert!(matches!(failure, Failure::Interrupted(_)), "{failure:?}");
+        assert_eq!(lines.0, 3);
     }
 }

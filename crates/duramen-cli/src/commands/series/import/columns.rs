@@ -124,7 +124,9 @@ impl<'d> Columns<'d> {
                 (described(&definition.map_err(in_series)?), true)
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(meant::no_series_for_points(&self.database.snapshot(), name));
+                // It is the line that is wrong.
+                let missing = meant::no_series_for_points(&self.database.snapshot(), name);
+                return Err(invalid(missing.message()));
             }
             Err(error) => return Err(error),
         };
