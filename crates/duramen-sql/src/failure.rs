@@ -116,7 +116,13 @@ fn of_part(error: DataFusionError, places: &Places, part: Option<Span>) -> Error
         DataFusionError::ArrowError(inner, _) => of_arrow(*inner, places),
         DataFusionError::IoError(error) => file("a query cannot use its files", error),
         DataFusionError::SchemaError(schema, _) => of_schema(&schema, places, part),
-        error => Error::new(kind(&error), cut(text(&error, places, part))).with_source(error),
+        error => {
+            let told = Error::new(kind(&error), cut(text(&error, places, part)));
+            match OtherCase::of_ungrouped(&error.strip_backtrace(), places, part) {
+                Some(meant) => told.with_source(meant),
+                None => told.with_source(error),
+            }
+        }
     }
 }
 

@@ -54,7 +54,18 @@ impl OtherCase {
             Some((field.name(), here.or_else(|| spelled(field.name(), around))?))
         };
         let (name, spelled) = of_origin().or_else(of_name)?;
-        Some(Self { places: vec![places.for_sure(name, part)?], spelled })
+        Some(Self { places: places.of_missing(name, part), spelled })
+    }
+
+    /// Of a column that an order names, and the planner takes for one that is not grouped by.
+    pub(crate) fn of_ungrouped(why: &str, places: &Places, part: Option<Span>) -> Option<Self> {
+        let (before, _) = why.split_once("\" must appear in the GROUP BY clause")?;
+        let (_, column) = before.rsplit_once('"')?;
+        let name = column.rsplit('.').next().unwrap_or(column);
+        let read = places.columns_read();
+        let is_read = read.iter().any(|read| read == name);
+        let spelled = spelled(name, read.iter().map(String::as_str)).filter(|_| !is_read)?;
+        Some(Self { places: places.of_missing(name, part), spelled })
     }
 
     /// Of a table that is not among those that there are.
@@ -65,7 +76,7 @@ impl OtherCase {
     ) -> Option<Self> {
         let queries = places.queries.iter().map(String::as_str);
         let spelled = spelled(name, names.chain(queries))?;
-        Some(Self { places: places.of_table(name)?, spelled })
+        Some(Self { places: places.of_table(name), spelled })
     }
 
     /// Of a column that is given a value, and would be one more beside another one.

@@ -131,17 +131,22 @@ impl Places {
         }
     }
 
-    /// Where a word is that the planner speaks of, if that is clear.
-    pub(crate) fn for_sure(&self, word: &str, part: Option<Span>) -> Option<Location> {
-        match part.filter(|_| self.is_planned) {
-            Some(part) => self.words.within(word, part),
-            None => self.words.only(word),
+    /// Where a column stands that there is not: where the planner points, or wherever the word is
+    /// if it is nothing else anywhere.
+    pub(crate) fn of_missing(&self, column: &str, part: Option<Span>) -> Vec<Location> {
+        if let Some(part) = part.filter(|_| self.is_planned) {
+            return self.words.within(column, part).into_iter().collect();
         }
+        let is_read = self.columns_read().iter().any(|read| read == column);
+        if is_read || self.words.has_role(column, Role::Given) {
+            return self.words.only(column).into_iter().collect();
+        }
+        self.words.called(column)
     }
 
-    /// Where the name of a table stands, before columns of it as well, if that is clear.
-    pub(crate) fn of_table(&self, name: &str) -> Option<Vec<Location>> {
-        self.words.not_given(name)
+    /// Where the name of a table stands, before columns of it as well.
+    pub(crate) fn of_table(&self, name: &str) -> Vec<Location> {
+        self.words.called(name)
     }
 
     /// Where a column is, for people: in the part that the planner points at, if it does.

@@ -98,11 +98,10 @@ impl Words {
         }
     }
 
-    /// All places of a word, unless it is a name that is given somewhere.
-    pub(crate) fn not_given(&self, word: &str) -> Option<Vec<Location>> {
-        let places = self.places.get(word)?;
-        let is_given = places.iter().any(|(_, role)| *role == Role::Given);
-        (!is_given).then(|| places.iter().map(|(place, _)| *place).collect())
+    /// All places of a word but those where it is a name that is given.
+    pub(crate) fn called(&self, word: &str) -> Vec<Location> {
+        let places = self.places.get(word).into_iter().flatten();
+        places.filter(|(_, role)| *role != Role::Given).map(|(place, _)| *place).collect()
     }
 
     /// Where a word last stands in a part of the text.

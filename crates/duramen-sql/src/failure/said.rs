@@ -20,6 +20,10 @@ const SAID: &[(&str, &str)] = &[
          DECIMAL(38, 10)",
     ),
     (
+        "Divide by zero error",
+        "a number is divided by zero: nullif(x, 0) in place of the divisor x makes that NULL",
+    ),
+    (
         "Invalid window frame: start bound cannot be UNBOUNDED FOLLOWING",
         "a window does not begin at UNBOUNDED FOLLOWING",
     ),
