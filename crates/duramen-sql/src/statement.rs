@@ -138,15 +138,16 @@ impl Places {
             return self.words.within(column, part).into_iter().collect();
         }
         let is_read = self.columns_read().iter().any(|read| read == column);
-        if is_read || self.words.has_role(column, Role::Given) {
+        if is_read || self.has_table(column) {
             return self.words.only(column).into_iter().collect();
         }
         self.words.called(column)
     }
 
-    /// Where the name of a table stands, before columns of it as well.
+    /// Where the name of a table stands: wherever it is, if no keyword before it tells.
     pub(crate) fn of_table(&self, name: &str) -> Vec<Location> {
-        self.words.called(name)
+        let places = self.words.having(name, Role::Table);
+        if places.is_empty() { self.words.called(name) } else { places }
     }
 
     /// Where a column is, for people: in the part that the planner points at, if it does.

@@ -98,6 +98,12 @@ impl Words {
         }
     }
 
+    /// Where a word has a role.
+    pub(crate) fn having(&self, word: &str, wanted: Role) -> Vec<Location> {
+        let places = self.places.get(word).into_iter().flatten();
+        places.filter(|(_, role)| *role == wanted).map(|(place, _)| *place).collect()
+    }
+
     /// All places of a word but those where it is a name that is given.
     pub(crate) fn called(&self, word: &str) -> Vec<Location> {
         let places = self.places.get(word).into_iter().flatten();
