@@ -36,12 +36,13 @@ const READS: [(u64, u64); 2] = [(7_000, 100), (70_000, 50)];
 /// points take once they are compacted.
 pub(crate) fn batches(session: &mut Session) -> Result<()> {
     let cases = [
-        ("T2", INTERVAL, RELAXED, BATCH, session.scale.points * 10),
-        ("T2s", Durability::Sync, SYNC, SYNC_BATCH, session.scale.points / 10),
+        ("T2", INTERVAL, RELAXED, BATCH),
+        ("T2s", Durability::Sync, SYNC, SYNC_BATCH),
     ];
+    let wanted = session.scale.points * SERIES as u64;
     let points = Walk::new().points(session.scale.points)?;
     let mut rivals = PointsRivals::start(session, &points)?;
-    for (id, durability, named, batch, wanted) in cases {
+    for (id, durability, named, batch) in cases {
         let (mut rates, mut bytes, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..session.scale.rounds.measured {
             let loaded = load(session, durability, (batch, wanted))?;
