@@ -418,10 +418,7 @@ impl Tables {
                 let message = format!("there is no table {name:?}{at}: {advice}");
                 let error = Error::new(ErrorKind::NotFound, message);
                 let names = names.iter().map(String::as_str);
-                match OtherCase::of_table(name, names, &self.places) {
-                    Some(meant) => error.with_source(meant),
-                    None => error,
-                }
+                OtherCase::because(error, OtherCase::of_table(name, names, &self.places))
             }
             ErrorKind::Invalid => {
                 let message = format!(

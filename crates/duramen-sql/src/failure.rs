@@ -118,10 +118,10 @@ fn of_part(error: DataFusionError, places: &Places, part: Option<Span>) -> Error
         DataFusionError::SchemaError(schema, _) => of_schema(&schema, places, part),
         error => {
             let told = Error::new(kind(&error), cut(text(&error, places, part)));
-            match OtherCase::of_ungrouped(&error.strip_backtrace(), places, part) {
-                Some(meant) => told.with_source(meant),
-                None => told.with_source(error),
-            }
+            let why = error.strip_backtrace();
+            let meant = OtherCase::of_ungrouped(&why, places, part);
+            let meant = meant.or_else(|| OtherCase::of_field(&why, places, part));
+            OtherCase::because(told.with_source(error), meant)
         }
     }
 }
@@ -180,10 +180,7 @@ fn of_schema(error: &SchemaError, places: &Places, part: Option<Span>) -> Error 
         SchemaError::FieldNotFound { field, valid_fields } => {
             let (part, named) = (field.spans().first().or(part), (&**field, &**valid_fields));
             let error = Error::new(ErrorKind::Invalid, no_column(named, places, part));
-            return match OtherCase::of_column(named, places, part) {
-                Some(meant) => error.with_source(meant),
-                None => error,
-            };
+            return OtherCase::because(error, OtherCase::of_column(named, places, part));
         }
         // Columns of a list, of which one has its name without a table.
         SchemaError::AmbiguousReference { field } if field.relation.is_some() => {
@@ -371,10 +368,15 @@ fn planned(why: &str, places: &Places, part: Option<Span>) -> String {
         let like = quoted_in(rest, "Did you mean '", "'").map(|found| found.0);
         return no_function(name, like, &places.of(name, Role::Function));
     }
-    if let Some((name, _)) = quoted_in(why, "Field ", " not found in struct") {
+    if let Some(name) = missing_field(why) {
         return format!("there is no field {name:?}{} in that column", places.of(name, Role::Name));
     }
     unanswered(why, places, part)
+}
+
+/// The field that the planner does not find in an object.
+pub(crate) fn missing_field(why: &str) -> Option<&str> {
+    quoted_in(why, "Field ", " not found in struct").map(|(name, _)| name)
 }
 
 /// Functions of other databases, and what stands for them here.

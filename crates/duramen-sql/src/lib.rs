@@ -28,6 +28,7 @@ mod array_agg;
 mod array_query;
 mod as_of_join;
 mod bags;
+mod by_group;
 mod casts;
 mod catalog;
 mod change;

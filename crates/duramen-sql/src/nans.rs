@@ -1,7 +1,8 @@
-//! Quotients that are no number: NaN is equal to itself and above all numbers, as in `PostgreSQL`.
+//! What is no number: NaN is equal to itself and above all numbers, as in `PostgreSQL`.
 //!
 //! Floats are compared by their bits, by which a NaN with a sign is below all numbers, and another
-//! value than one without. Some processors give such a one for `0.0 / 0.0`.
+//! value than one without. Some processors give such a one for `0.0 / 0.0` and for infinities less
+//! each other.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ struct Rule {
 
 impl AnalyzerRule for Rule {
     fn name(&self) -> &'static str {
-        "one_nan_of_quotients"
+        "one_nan"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
@@ -49,20 +50,34 @@ impl AnalyzerRule for Rule {
     }
 }
 
-/// Whether an expression is a quotient or what is left over of one, of floats, and by what may be
-/// zero.
+/// Whether an expression computes a float that may be no number while none that it is made of is:
+/// infinities less each other or by zero, and what is left over of a quotient by zero. A sign may
+/// turn one around.
 fn may_be_signed(expr: &Expr, schema: &DFSchema) -> bool {
-    let Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) = expr
-    else {
-        return false;
-    };
-    let is_zero = |value: &ScalarValue| match value {
-        ScalarValue::Float64(Some(by)) => *by == 0.0,
-        ScalarValue::Float32(Some(by)) => *by == 0.0,
+    let is_safe = match expr {
+        Expr::Negative(of) => is_plain(of, |_| true),
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Plus | Operator::Minus, left, right }) => {
+            is_plain(left, |_| true) || is_plain(right, |_| true)
+        }
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Multiply, left, right }) => {
+            is_plain(left, |by| by != 0.0) || is_plain(right, |by| by != 0.0)
+        }
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => {
+            is_plain(right, |by| by != 0.0)
+        }
         _ => true,
     };
-    let is_safe = matches!(&**right, Expr::Literal(by, _) if !is_zero(by));
     !is_safe && expr.get_type(schema).is_ok_and(|kind| kind.is_floating())
+}
+
+/// Whether an expression is a constant of a finite float that is one of some.
+fn is_plain(expr: &Expr, is_one: impl Fn(f64) -> bool) -> bool {
+    let value = match expr {
+        Expr::Literal(ScalarValue::Float64(Some(value)), _) => *value,
+        Expr::Literal(ScalarValue::Float32(Some(value)), _) => f64::from(*value),
+        _ => return false,
+    };
+    value.is_finite() && is_one(value)
 }
 
 /// Floats whose NaNs have no sign.

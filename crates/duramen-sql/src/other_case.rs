@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use duramen::Error;
 
 use crate::change::OWN;
-use crate::failure::unknown;
+use crate::failure::{missing_field, unknown};
 use crate::script::{Lines, SqlText};
 use crate::statement::Places;
 
@@ -27,6 +27,14 @@ pub(crate) struct OtherCase {
 }
 
 impl OtherCase {
+    /// An error with what is there in another case, if that is why.
+    pub(crate) fn because(error: Error, meant: Option<Self>) -> Error {
+        match meant {
+            Some(meant) => error.with_source(meant),
+            None => error,
+        }
+    }
+
     /// Of a column, or of what stands before one, that is not among those that there are.
     pub(crate) fn of_column(
         (field, valid): (&Column, &[Column]),
@@ -63,9 +71,35 @@ impl OtherCase {
         let (_, column) = before.rsplit_once('"')?;
         let name = column.rsplit('.').next().unwrap_or(column);
         let read = places.columns_read();
-        let is_read = read.iter().any(|read| read == name);
-        let spelled = spelled(name, read.iter().map(String::as_str)).filter(|_| !is_read)?;
+        if read.iter().any(|read| read == name) {
+            // An expression of it is grouped by, and may be written in another case.
+            return Self::of_written_field(places, &read);
+        }
+        let spelled = spelled(name, read.iter().map(String::as_str))?;
         Some(Self { places: places.of_missing(name, part), spelled })
+    }
+
+    /// Of a field that the planner does not find in an object.
+    pub(crate) fn of_field(why: &str, places: &Places, part: Option<Span>) -> Option<Self> {
+        let name = missing_field(why)?;
+        let read = places.fields_read();
+        let spelled = spelled(name, read.iter().map(String::as_str))?;
+        let mut at = places.of_missing(name, part);
+        if at.is_empty() {
+            at = places.of_name(name);
+        }
+        Some(Self { places: at, spelled })
+    }
+
+    /// Of a field of an object that the text has in another case somewhere.
+    fn of_written_field(places: &Places, columns: &[String]) -> Option<Self> {
+        let fields = places.fields_read();
+        let is_there = |name: &str| columns.iter().chain(&fields).any(|known| known == name);
+        places.names().filter(|name| !is_there(name)).find_map(|name| {
+            let spelled = spelled(name, fields.iter().map(String::as_str))?;
+            let places = places.of_name(name);
+            (!places.is_empty()).then_some(Self { places, spelled })
+        })
     }
 
     /// Of a table that is not among those that there are.

@@ -43,7 +43,7 @@ pub(crate) fn owned(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
 }
 
 /// The same values without the text of others.
-fn compact(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+pub(crate) fn compact(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),
         DataType::Struct(fields) => {

@@ -41,10 +41,10 @@ use crate::spill::{SessionFiles, SpillFolder};
 use crate::statement::{Places, Request};
 use crate::table::Wanted;
 use crate::{
-    arithmetic, array_agg, as_of_join, casts, constants, depth, failure, fast, first_rows,
-    function, growth, guards, in_lists, information, intervals, joined, json_function, json_marks,
-    modifiers, moment, nans, projections, read_once, repairs, rounding, sorted, standard,
-    statement, subqueries, unnest, version, windows, zeros, zones,
+    arithmetic, array_agg, as_of_join, by_group, casts, constants, depth, failure, fast,
+    first_rows, function, growth, guards, in_lists, information, intervals, joined, json_function,
+    json_marks, modifiers, moment, nans, projections, read_once, repairs, rounding, sorted,
+    standard, statement, subqueries, unnest, version, windows, zeros, zones,
 };
 
 /// How often a query that is waited for is asked whether to go on.
@@ -488,6 +488,7 @@ fn context_in(
         .with_physical_optimizer_rule(Arc::new(joined::Rule))
         .with_physical_optimizer_rule(Arc::new(read_once::Rule))
         .with_physical_optimizer_rule(Arc::new(growth::Rule))
+        .with_physical_optimizer_rule(Arc::new(by_group::Rule))
         .with_physical_optimizer_rule(Arc::new(sorted::Rule))
         .build();
     let context = SessionContext::new_with_state(state);
@@ -503,7 +504,7 @@ fn context_in(
     subqueries::register(&context);
     zones::register(&context);
     intervals::register(&context);
-    windows::register(&context);
+    windows::register(&context, memory_bytes);
     zeros::register(&context);
     nans::register(&context);
     in_lists::register(&context);

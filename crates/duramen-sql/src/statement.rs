@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Span;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Statement as Parsed, With};
@@ -83,6 +84,16 @@ impl Places {
         fields.map(|field| field.name().clone()).collect()
     }
 
+    /// The fields of objects, at any depth, in the tables that are read.
+    pub(crate) fn fields_read(&self) -> Vec<String> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = Vec::new();
+        for field in read.iter().flat_map(|table| table.columns.schema.fields()) {
+            add_fields(field.data_type(), &mut names);
+        }
+        names
+    }
+
     /// Where a keyword is that is there once, for people.
     pub(crate) fn of_only_keyword(&self, keyword: &str) -> String {
         let mut words = self.words().filter(|word| word.eq_ignore_ascii_case(keyword));
@@ -144,6 +155,11 @@ impl Places {
         self.words.called(column)
     }
 
+    /// Where a word is no table, function or name that is given.
+    pub(crate) fn of_name(&self, name: &str) -> Vec<Location> {
+        self.words.having(name, Role::Name)
+    }
+
     /// Where the name of a table stands: wherever it is, if no keyword before it tells.
     pub(crate) fn of_table(&self, name: &str) -> Vec<Location> {
         let places = self.words.having(name, Role::Table);
@@ -155,6 +171,20 @@ impl Places {
         let part = part.filter(|_| self.is_planned);
         let place = part.and_then(|part| self.words.within(word, part));
         place.map_or_else(|| self.of(word, Role::Name), told)
+    }
+}
+
+/// Adds the names of the fields within values of a type.
+fn add_fields(kind: &DataType, names: &mut Vec<String>) {
+    match kind {
+        DataType::Struct(fields) => {
+            for field in fields {
+                names.push(field.name().clone());
+                add_fields(field.data_type(), names);
+            }
+        }
+        DataType::List(element) => add_fields(element.data_type(), names),
+        _ => {}
     }
 }
 

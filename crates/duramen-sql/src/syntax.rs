@@ -1,5 +1,6 @@
 //! What is wrong with a text that is no SQL, and what may have been meant.
 
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{
     Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace, Word,
@@ -48,6 +49,13 @@ const BEFORE_BY: [&str; 3] = ["GROUP", "ORDER", "PARTITION"];
 /// Words up to where the parser stopped among which the wrong one is sought: it goes on for a while
 /// where a name may stand.
 const WORDS_BEFORE: usize = 3;
+
+/// Parts inside each other from which on the parser may have given up, where it says that it
+/// expects something else: it goes down 50 levels, of which some take two.
+const LEVELS_MANY: usize = 24;
+
+const NESTED: &str =
+    "it is nested too deeply: name inner parts in a WITH, or columns of a subquery in FROM";
 
 /// The tokens of a text, at the places of what it is of.
 pub(crate) fn tokens(sql: SqlText<'_>, dialect: &Sql) -> Result<Vec<TokenWithSpan>> {
@@ -108,10 +116,31 @@ pub(crate) fn wrong(error: &ParserError, sql: SqlText<'_>) -> Error {
     }
 }
 
+/// How many parts of a text stand inside each other at most: brackets, `CASE`, and signs or `NOT`
+/// before each other.
+fn levels(tokens: &[TokenWithSpan]) -> usize {
+    let (mut around, mut before, mut most) = (0_usize, 0, 0);
+    for TokenWithSpan { token, .. } in tokens {
+        match token {
+            Token::Whitespace(_) => continue,
+            Token::Minus | Token::Plus | Token::Tilde => before += 1,
+            Token::Word(word) if word.keyword == Keyword::NOT => before += 1,
+            Token::LParen | Token::LBracket | Token::LBrace => around += 1,
+            Token::RParen | Token::RBracket | Token::RBrace => around = around.saturating_sub(1),
+            Token::Word(word) if word.keyword == Keyword::CASE => around += 1,
+            Token::Word(word) if word.keyword == Keyword::END => around = around.saturating_sub(1),
+            _ => before = 0,
+        }
+        most = most.max(around + before);
+    }
+    most
+}
+
 fn of_tokens(error: &ParserError, text: &str, mut tokens: Vec<TokenWithSpan>) -> Error {
     let why = match error {
+        ParserError::ParserError(_) if levels(&tokens) >= LEVELS_MANY => NESTED,
         ParserError::TokenizerError(why) | ParserError::ParserError(why) => why.as_str(),
-        ParserError::RecursionLimitExceeded => "it is nested too deeply",
+        ParserError::RecursionLimitExceeded => NESTED,
     };
     let end = tokens.last().map(|token| token.span.end);
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
@@ -139,6 +168,19 @@ fn advice(text: &str, tokens: &[TokenWithSpan], stopped: Location) -> Option<Str
         .or_else(|| without_by(tokens))
         .or_else(|| misspelt(text, tokens, stopped))
         .or_else(|| of_no_time(tokens))
+        .or_else(|| with_exclusion(tokens))
+}
+
+/// What a window may leave out of its frame, which none does here.
+fn with_exclusion(tokens: &[TokenWithSpan]) -> Option<String> {
+    const LEFT_OUT: [Keyword; 4] = [Keyword::CURRENT, Keyword::GROUP, Keyword::TIES, Keyword::NO];
+    let is = |token: &TokenWithSpan, keywords: &[Keyword]| match &token.token {
+        Token::Word(word) => keywords.contains(&word.keyword),
+        _ => false,
+    };
+    let mut pairs = tokens.windows(2);
+    pairs.find(|pair| is(&pair[0], &[Keyword::EXCLUDE]) && is(&pair[1], &LEFT_OUT))?;
+    Some("windows leave none of their rows out: subtract it, as in sum(n) OVER (..) - n".to_owned())
 }
 
 fn told(at: Location) -> String {

@@ -29,9 +29,13 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::prelude::SessionContext;
 
+use crate::portion::compact;
 use crate::rewriting::each_expression;
 
 pub(crate) mod peers;
+mod tally;
+
+use tally::Bound;
 
 /// Functions that lose no digits of floats.
 const EXACT: [&str; 8] =
@@ -43,12 +47,24 @@ const SHIFTS: [&str; 2] = ["lag", "lead"];
 /// Rows of which the state is kept, so that of long windows not each row is looked at again.
 const BLOCK_ROWS: usize = 256;
 
-pub(crate) fn register(context: &SessionContext) {
-    context.add_analyzer_rule(Arc::new(Rule));
+/// The share of the memory of a query that lists of windows may take in each partition.
+const SHARE: usize = 4;
+
+/// What they may take however little memory there is.
+const BYTES_MAX_LEAST: usize = 64 << 10;
+
+/// Makes it known to a query that may hold so much memory.
+pub(crate) fn register(context: &SessionContext, memory_bytes: usize) {
+    let config = context.copied_config();
+    let partitions = config.target_partitions().max(1);
+    let bytes = (memory_bytes / SHARE / partitions).max(BYTES_MAX_LEAST);
+    context.add_analyzer_rule(Arc::new(Rule { most: Bound::new(bytes, config.batch_size()) }));
 }
 
 #[derive(Debug)]
-struct Rule;
+struct Rule {
+    most: Bound,
+}
 
 impl AnalyzerRule for Rule {
     fn name(&self) -> &'static str {
@@ -59,7 +75,7 @@ impl AnalyzerRule for Rule {
         each_expression(plan, |expr, schema| {
             expr.transform_up(|expr| match expr {
                 Expr::WindowFunction(mut window) => {
-                    let is_changed = set_right(&mut window, schema)?;
+                    let is_changed = set_right(&mut window, schema, self.most)?;
                     let window = Expr::WindowFunction(window);
                     Ok(Transformed::new_transformed(window, is_changed))
                 }
@@ -70,12 +86,15 @@ impl AnalyzerRule for Rule {
 }
 
 /// Sets a function right; whether it has to be.
-fn set_right(window: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
+fn set_right(window: &mut WindowFunction, schema: &DFSchema, most: Bound) -> Result<bool> {
     match &window.fun {
-        WindowFunctionDefinition::AggregateUDF(of)
-            if !window.params.window_frame.is_ever_expanding() =>
-        {
-            let anew = AggregateUDF::new_from_impl(Anew(of.as_ref().clone()));
+        WindowFunctionDefinition::AggregateUDF(of) => {
+            let frame = &window.params.window_frame;
+            let bound = Bound::of(of.name(), frame, most);
+            if frame.is_ever_expanding() && bound.is_none() {
+                return Ok(false);
+            }
+            let anew = AggregateUDF::new_from_impl(Anew { of: of.as_ref().clone(), bound });
             window.fun = WindowFunctionDefinition::AggregateUDF(Arc::new(anew));
             Ok(true)
         }
@@ -88,7 +107,7 @@ fn set_right(window: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
             }
             Ok(shifted(&name, &mut window.params.args, schema)? || is_whole)
         }
-        _ => Ok(false),
+        WindowFunctionDefinition::WindowUDF(_) => Ok(false),
     }
 }
 
@@ -168,49 +187,55 @@ impl PartitionEvaluator for WholePartition {
 
 /// The same function, which is computed anew for a window unless it can leave rows behind.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Anew(AggregateUDF);
+struct Anew {
+    of: AggregateUDF,
+    bound: Option<Bound>,
+}
 
 impl AggregateUDFImpl for Anew {
     fn name(&self) -> &str {
-        self.0.name()
+        self.of.name()
     }
 
     fn signature(&self) -> &Signature {
-        self.0.signature()
+        self.of.signature()
     }
 
     fn return_type(&self, kinds: &[DataType]) -> Result<DataType> {
-        self.0.return_type(kinds)
+        self.of.return_type(kinds)
     }
 
     fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
-        self.0.return_field(fields)
+        self.of.return_field(fields)
     }
 
     fn is_nullable(&self) -> bool {
-        self.0.is_nullable()
+        self.of.is_nullable()
     }
 
     fn coerce_types(&self, kinds: &[DataType]) -> Result<Vec<DataType>> {
-        self.0.coerce_types(kinds)
+        self.of.coerce_types(kinds)
     }
 
     fn default_value(&self, kind: &DataType) -> Result<ScalarValue> {
-        self.0.default_value(kind)
+        self.of.default_value(kind)
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        self.0.state_fields(args)
+        self.of.state_fields(args)
     }
 
     fn supports_null_handling_clause(&self) -> bool {
-        self.0.supports_null_handling_clause()
+        self.of.supports_null_handling_clause()
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
-        match self.0.reverse_udf() {
+        match self.of.reverse_udf() {
             ReversedUDAF::Reversed(of) => {
-                let anew = AggregateUDF::new_from_impl(Self(of.as_ref().clone()));
+                let anew = AggregateUDF::new_from_impl(Self {
+                    of: of.as_ref().clone(),
+                    bound: self.bound,
+                });
                 ReversedUDAF::Reversed(Arc::new(anew))
             }
             other => other,
@@ -218,22 +243,31 @@ impl AggregateUDFImpl for Anew {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        self.0.accumulator(args)
+        Ok(self.tallied(self.of.accumulator(args)?))
     }
 
     fn create_sliding_accumulator(
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
-        let made = Made::of(self.0.clone(), &args);
+        let made = Made::of(self.of.clone(), &args);
         let is_float = |field: &FieldRef| field.data_type().is_floating();
         if EXACT.contains(&self.name()) || !args.expr_fields.iter().any(is_float) {
-            let sliding = self.0.create_sliding_accumulator(args)?;
+            let sliding = self.of.create_sliding_accumulator(args)?;
             if sliding.supports_retract_batch() {
-                return Ok(sliding);
+                return Ok(self.tallied(sliding));
             }
         }
-        Ok(Box::new(Window { made, blocks: VecDeque::new() }))
+        Ok(self.tallied(Box::new(Window { made, blocks: VecDeque::new() })))
+    }
+}
+
+impl Anew {
+    fn tallied(&self, inner: Box<dyn Accumulator>) -> Box<dyn Accumulator> {
+        match self.bound {
+            Some(bound) => bound.tally(inner),
+            None => inner,
+        }
     }
 }
 
@@ -305,7 +339,8 @@ impl Block {
 
     fn add(&mut self, values: &[ArrayRef]) -> Result<()> {
         for (column, more) in self.columns.iter_mut().zip(values) {
-            *column = concat(&[column.as_ref(), more.as_ref()])?;
+            // Rows that are lost leave their texts behind, and each that comes brings its own.
+            *column = compact(&concat(&[column.as_ref(), more.as_ref()])?)?;
         }
         self.state = None;
         Ok(())
@@ -382,5 +417,44 @@ impl Accumulator for Window {
 
     fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
         internal_err!("windows are computed in one part")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::StringViewArray;
+    use datafusion::arrow::datatypes::Field;
+    use datafusion::functions_aggregate::string_agg::string_agg_udaf;
+
+    use super::*;
+
+    /// The texts of all rows that were in a window once stayed, and were copied with each row.
+    #[test]
+    fn windows_keep_the_texts_of_their_rows_only() {
+        let field = |name| Arc::new(Field::new(name, DataType::Utf8View, true));
+        let made = Made {
+            of: string_agg_udaf().as_ref().clone(),
+            return_field: field("all"),
+            schema: Schema::empty(),
+            ignore_nulls: false,
+            order_bys: Vec::new(),
+            is_reversed: false,
+            name: "all".into(),
+            is_distinct: false,
+            exprs: Vec::new(),
+            expr_fields: vec![field("text"), field("between")],
+        };
+        let mut window = Window { made, blocks: VecDeque::new() };
+        let row = |n: usize| -> Vec<ArrayRef> {
+            vec![Arc::new(StringViewArray::from_iter_values([format!("{n:0200}")]))]
+        };
+        for n in 0..2_000 {
+            window.update_batch(&row(n)).unwrap();
+            if n >= 5 {
+                window.retract_batch(&row(n - 5)).unwrap();
+            }
+        }
+        assert_eq!(window.blocks.iter().map(Block::rows).sum::<usize>(), 5);
+        assert!(window.size() < 100_000, "{} bytes", window.size());
     }
 }

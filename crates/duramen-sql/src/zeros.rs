@@ -8,10 +8,12 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, InList, Sort, WindowFunctionParams};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, InList, ScalarFunction, Sort, WindowFunctionParams,
+};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Aggregate, Cast, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, lit,
+    Aggregate, Cast, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, lit, when,
 };
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 use datafusion::physical_plan::PhysicalExpr;
@@ -74,14 +76,31 @@ impl AnalyzerRule for Lists {
                     let is_changed = is_compared && with_one_zero(of, schema);
                     Ok(Transformed::new_transformed(Expr::Case(case), is_changed))
                 }
-                Expr::ScalarFunction(mut function) if function.name() == NULL_IF => {
-                    let is_changed = with_one_zero(function.args.iter_mut(), schema);
-                    Ok(Transformed::new_transformed(Expr::ScalarFunction(function), is_changed))
+                Expr::ScalarFunction(function) if function.name() == NULL_IF => {
+                    null_if(function, schema)
                 }
                 expr => Ok(with_both(expr, schema)),
             })
         })
     }
+}
+
+/// What is NULL where floats are equal, and otherwise has the zero that it had.
+fn null_if(mut function: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let [of, other] = function.args.as_slice() else {
+        return Ok(Transformed::no(Expr::ScalarFunction(function)));
+    };
+    let is_float = |expr: &Expr| expr.get_type(schema).is_ok_and(|kind| kind.is_floating());
+    if of.is_volatile() {
+        let is_changed = with_one_zero(function.args.iter_mut(), schema);
+        return Ok(Transformed::new_transformed(Expr::ScalarFunction(function), is_changed));
+    }
+    if !is_float(of) && !is_float(other) {
+        return Ok(Transformed::no(Expr::ScalarFunction(function)));
+    }
+    let null = Expr::Literal(ScalarValue::try_from(of.get_type(schema)?)?, None);
+    let case = when(of.clone().eq(other.clone()), null).otherwise(of.clone())?;
+    Ok(Transformed::yes(case))
 }
 
 /// Zeros are alike in an order in which something else comes next; whether any are.

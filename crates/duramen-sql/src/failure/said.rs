@@ -124,7 +124,8 @@ const SAID: &[(&str, &str)] = &[
     (
         "Aggregate functions are not allowed in the WHERE clause{}",
         "WHERE comes before rows are grouped, and takes no aggregates: put the condition behind \
-         HAVING",
+         HAVING; in a subquery that looks at the groups around it, group these in FROM first, as \
+         in FROM (SELECT a, sum(b) AS s FROM t GROUP BY a) AS q WHERE a > (SELECT .. c = q.s)",
     ),
     (
         "Aggregate function calls cannot be nested: '{}' is nested inside '{}'",

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod by_group;
 mod damage;
 mod depth;
 mod differential;

@@ -23,7 +23,7 @@ const FOLDER: &str = "DURAMEN_MEMORY_FOLDER";
 const READING: &str = "SELECT max(n), max(g), max(t), max(_key) FROM t";
 
 /// Queries with what comes of them.
-const QUERIES: [(&str, Option<ErrorKind>); 18] = [
+const QUERIES: [(&str, Option<ErrorKind>); 25] = [
     ("SELECT * FROM t ORDER BY n LIMIT 10", None),
     ("SELECT _key, n FROM t ORDER BY n", None),
     // These once were `Full`, as merging what is sorted takes memory too.
@@ -41,7 +41,32 @@ const QUERIES: [(&str, Option<ErrorKind>); 18] = [
     ("SELECT string_agg(t, ',') FROM t", Some(ErrorKind::Full)),
     ("SELECT array_agg(t ORDER BY n) FROM t", Some(ErrorKind::Full)),
     ("SELECT array_agg(t) FROM t", Some(ErrorKind::Full)),
-    ("SELECT count(*) FROM (SELECT _key, array_agg(t) FROM t GROUP BY _key)", None),
+    // The lists of all groups once were beside each other.
+    ("SELECT sum(array_length(a)) FROM (SELECT _key, array_agg(t) a FROM t GROUP BY _key)", None),
+    ("SELECT sum(array_length(a)) FROM (SELECT g, array_agg(t) a FROM t GROUP BY g)", None),
+    (
+        "SELECT sum(array_length(a)) FROM (SELECT g, array_agg(t ORDER BY n) a FROM t GROUP BY g)",
+        None,
+    ),
+    (
+        "SELECT sum(length(a)) FROM (SELECT g, string_agg(DISTINCT t, ',') a FROM t GROUP BY g)",
+        None,
+    ),
+    (
+        "SELECT sum(a + b) FROM (SELECT g, count(DISTINCT t) a, count(DISTINCT n) b FROM t \
+         GROUP BY g, g % 500)",
+        None,
+    ),
+    ("SELECT max(array_length(a)) FROM (SELECT array_agg(t) OVER (PARTITION BY g) a FROM t)", None),
+    // As many lists as rows, of as many: the allocation once ended the process.
+    (
+        "SELECT max(array_length(a)) FROM (SELECT array_agg(n) OVER () a FROM t)",
+        Some(ErrorKind::Full),
+    ),
+    (
+        "SELECT max(array_length(a)) FROM (SELECT array_agg(n) OVER (ORDER BY n) a FROM t)",
+        Some(ErrorKind::Full),
+    ),
     ("SELECT approx_percentile_cont(n, 0.5), median(n), count(DISTINCT n) FROM t", None),
     // What is committed is in memory before.
     ("INSERT INTO u SELECT * FROM t", Some(ErrorKind::Full)),
