@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use crate::exit::Failure;
 use crate::input::LongText;
 use crate::interruption::Interruption;
-use crate::{Result, progress};
+use crate::{Result, input, progress};
 
 /// Shows how far a load is, until Ctrl-C is pressed.
 pub(crate) fn tell<'t>(
@@ -39,7 +39,7 @@ pub(crate) fn load(
         _ if interruption.is_asked() => {
             Failure::Interrupted("interrupted: nothing was stored".to_owned())
         }
-        ErrorKind::Invalid => error.in_context(&text.name).into(),
+        ErrorKind::Invalid => input::advised(error, b"").in_context(&text.name).into(),
         _ => error.into(),
     })
 }

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use duramen::{Error, ErrorKind, Micros, Result};
+use duramen_sql::NoText;
 
 use crate::exit::Failure;
 use crate::interruption::Interruption;
@@ -87,7 +88,7 @@ pub(crate) fn long_text(path: &Path) -> Result<LongText> {
     let reader: Box<dyn Read> = if is_standard_input(path) {
         Box::new(StandardInput::default())
     } else {
-        let file = open(path)?;
+        let file = open_text(path)?;
         let metadata = file.metadata().map_err(|error| failure(path, error))?;
         bytes = metadata.is_file().then_some(metadata.len());
         Box::new(file)
@@ -106,9 +107,9 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let read = if is_standard_input(path) {
         io::stdin().lock().read_to_end(&mut bytes)
     } else {
-        open(path)?.read_to_end(&mut bytes)
+        open_text(path)?.read_to_end(&mut bytes)
     };
-    read.map_err(|error| failure(path, error))?;
+    read.and_then(|_| check_text(&bytes)).map_err(|error| failure(path, error))?;
     Ok(bytes)
 }
 
@@ -124,7 +125,7 @@ pub(crate) fn lines(path: &Path) -> Result<Box<dyn BufRead + Send>> {
     if is_standard_input(path) {
         return Ok(Box::new(Unmarked::new(BufReader::new(StandardInput::default()))));
     }
-    Ok(Box::new(Unmarked::new(BufReader::with_capacity(LINES_BYTES, open(path)?))))
+    Ok(Box::new(Unmarked::new(BufReader::with_capacity(LINES_BYTES, open_text(path)?))))
 }
 
 /// Bytes of standard input that are read at a time.
@@ -139,6 +140,8 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Default)]
 struct StandardInput {
     pieces: Option<mpsc::Receiver<io::Result<Vec<u8>>>>,
+    /// Whether the first piece was looked at.
+    is_text: bool,
     piece: io::Cursor<Vec<u8>>,
 }
 
@@ -179,7 +182,11 @@ impl Read for StandardInput {
         {
             match pieces.recv_timeout(LOOK) {
                 Ok(piece) => {
-                    self.piece = io::Cursor::new(piece?);
+                    let piece = piece?;
+                    if !std::mem::replace(&mut self.is_text, true) {
+                        check_text(&piece)?;
+                    }
+                    self.piece = io::Cursor::new(piece);
                     return self.piece.read(buf);
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
@@ -188,6 +195,14 @@ impl Read for StandardInput {
         }
         Ok(0)
     }
+}
+
+/// Refuses what begins as no text does.
+fn check_text(begin: &[u8]) -> io::Result<()> {
+    NoText::of(begin).map_or(Ok(()), |found| {
+        let message = format!("it {}", found.advice("FILE"));
+        Err(io::Error::new(io::ErrorKind::InvalidData, message))
+    })
 }
 
 /// A text without the byte order mark that it may begin with. Nothing of it is read before it is
@@ -347,34 +362,59 @@ pub(crate) fn failure(path: &Path, error: io::Error) -> Error {
     Error::io(format_args!("cannot read {}", name(path)), error)
 }
 
-/// The file, to be read at any place.
-#[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
+/// The file, to be read at any place: a text, or Parquet.
 pub(crate) fn open(path: &Path) -> Result<File> {
+    let (file, no_text) = opened(path)?;
+    check_readable(path, no_text.filter(|found| *found != NoText::Parquet))?;
+    Ok(file)
+}
+
+fn open_text(path: &Path) -> Result<File> {
+    let (file, no_text) = opened(path)?;
+    check_readable(path, no_text)?;
+    Ok(file)
+}
+
+#[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
+fn opened(path: &Path) -> Result<(File, Option<NoText>)> {
     let mut file = File::open(path).map_err(|error| failure(path, error))?;
-    let packer = packer(&mut file).map_err(|error| failure(path, error))?;
-    packer.map_or(Ok(file), |packer| {
-        let path = path.display();
-        let message = format!(
-            "{path} is compressed: unpack it, such as with a pipe: {packer} -dc {path} | duramen \
-             ... -"
-        );
+    let no_text = NoText::of_file(&mut file).map_err(|error| failure(path, error))?;
+    Ok((file, no_text))
+}
+
+/// Refuses what would be told as a text that is wrong.
+fn check_readable(path: &Path, no_text: Option<NoText>) -> Result<()> {
+    no_text.map_or(Ok(()), |found| {
+        let name = name(path);
+        let message = format!("{name} {}", found.advice(&name));
         Err(Error::new(ErrorKind::Invalid, message))
     })
 }
 
-/// The program that packed a file, if one did: else its bytes would be told as no text.
-fn packer(file: &mut File) -> io::Result<Option<&'static str>> {
-    if !file.metadata()?.is_file() {
-        return Ok(None);
-    }
-    let mut begin = Vec::new();
-    file.by_ref().take(4).read_to_end(&mut begin)?;
-    file.rewind()?;
-    Ok(match begin[..] {
-        [0x1f, 0x8b, ..] => Some("gzip"),
-        [0x28, 0xb5, 0x2f, 0xfd] => Some("zstd"),
-        _ => None,
-    })
+/// An error of a JSON text, with what to do where the text is probably something else.
+pub(crate) fn advised(error: Error, text: &[u8]) -> Error {
+    const IS_NDJSON: &str = "if each line is a text of its own, \"duramen import --ndjson\" makes \
+                             a revision of each, and \"duramen records import\" a record";
+    const IS_CSV: &str =
+        "if it is CSV, \"duramen records import --format csv\" makes records of it";
+    let message = error.message();
+    let is_behind = message.contains("expected the end after the value");
+    let advice = match () {
+        () if !message.contains("JSON is invalid at line ") => return error,
+        () if is_behind && !message.contains(" at line 1, ") => IS_NDJSON,
+        () if is_like_csv(text) => IS_CSV,
+        () => return error,
+    };
+    Error::new(error.kind(), format!("{message}: {advice}"))
+}
+
+/// Whether the first line of a text has several values, and none of them begins as those of JSON
+/// that may have commas in them.
+fn is_like_csv(text: &[u8]) -> bool {
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    !line.starts_with(b"{")
+        && !line.starts_with(b"[")
+        && line.iter().any(|byte| b",;\t".contains(byte))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::answer::Answer;
 use crate::change::{KEY, OF_ENGINE, Staged, collection_name, quoted, unsupported};
 use crate::failure;
 use crate::format::Format;
+use crate::no_text::NoText;
 use crate::outfile::replace_file;
 use crate::record_file::RecordFile;
 use crate::record_json::string;
@@ -168,7 +169,15 @@ impl Copy {
 
     /// The records of the file, of which is counted how much was read.
     fn records(&self, read: &Arc<AtomicU64>) -> Result<RecordFile> {
-        let (format, file) = (self.format()?, open(&self.file)?);
+        let format = self.format()?;
+        let (file, no_text) = open(&self.file)?;
+        if let Some(found) = no_text
+            && (format, found) != (Format::Parquet, NoText::Parquet)
+        {
+            let name = self.file.display().to_string();
+            let message = format!("it {}", found.advice(&name));
+            return Err(Error::new(ErrorKind::Invalid, message).in_context(name));
+        }
         let key = self.key.as_deref().unwrap_or(KEY);
         let lines = |file| {
             let metered = Metered { file, read: Arc::clone(read) };
@@ -367,8 +376,11 @@ fn write_lines(
     Ok(rows)
 }
 
+/// A file, and what it is if it is no text.
 #[expect(clippy::disallowed_methods, reason = "these are the user's files, not the engine's")]
-fn open(path: &Path) -> Result<File> {
-    File::open(path)
-        .map_err(|error| Error::io(format_args!("cannot read {}", path.display()), error))
+fn open(path: &Path) -> Result<(File, Option<NoText>)> {
+    let unread = |error| Error::io(format_args!("cannot read {}", path.display()), error);
+    let mut file = File::open(path).map_err(unread)?;
+    let no_text = NoText::of_file(&mut file).map_err(unread)?;
+    Ok((file, no_text))
 }

@@ -14,7 +14,8 @@ use duramen::{Error, ErrorKind, Result};
 /// Bytes of a row that is read: as much as a value may have.
 const ROW_BYTES_MAX: u64 = 256 << 20;
 
-const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+/// What some programs begin files in UTF-8 with.
+pub(crate) const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// The number of a line of a file, and whether it could be read.
 pub type CsvLine = (u64, Result<()>);
@@ -70,6 +71,23 @@ impl CsvFile {
     #[must_use]
     pub fn header(&self) -> &StringRecord {
         &self.header
+    }
+
+    /// Why the header is hardly that of a CSV, and what to do.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        let first = self.header.get(0).unwrap_or_default();
+        if first.starts_with('{') {
+            return Some(
+                "it has JSON in place of names: --format ndjson reads it, or FORMAT ndjson in COPY"
+                    .to_owned(),
+            );
+        }
+        let other = [';', '\t'].into_iter().find(|other| first.contains(*other));
+        let other = other.filter(|_| self.header.len() == 1)?;
+        Some(format!(
+            "its columns are told apart by {other:?}: write the file with commas between them"
+        ))
     }
 
     /// Reads the next row; none after the last.

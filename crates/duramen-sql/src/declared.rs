@@ -205,6 +205,11 @@ impl DeclaredColumn {
         Ok(Self { name, sql, is_required: false, field: Arc::new(field) })
     }
 
+    /// As it is declared.
+    pub(crate) fn shown(&self) -> String {
+        format!("{} {}", self.name, self.sql)
+    }
+
     /// The JSON in a text, if that is what the column has.
     fn json_in(&self, json: String) -> Result<String, String> {
         if !is_json(&self.field) || kind(&json) != Kind::Text {

@@ -7,24 +7,30 @@ use std::fs::File;
 use std::io::{BufRead, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{RecordBatch, RecordBatchReader as _};
 use datafusion::parquet::arrow::arrow_reader::{
     ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use datafusion::parquet::errors::ParquetError;
-use duramen::{Error, ErrorKind, Key, KeyKind, Result};
+use duramen::{Database, Error, ErrorKind, Key, KeyKind, Result};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::change::{KEY, OF_ENGINE, member, wrong};
-use crate::csv_file::CsvFile;
+use crate::csv_file::{BYTE_ORDER_MARK, CsvFile};
 use crate::record_json::{Cells, Fit, string};
 use crate::record_line;
 
 mod months;
+mod types;
+
+pub use types::FileTypes;
 
 /// Bytes of a line of NDJSON that is read: as much as a value may have.
 const LINE_BYTES_MAX: u64 = 256 << 20;
+
+/// How many members a message names.
+const NAMES_TOLD: usize = 12;
 
 /// A file of records: NDJSON, CSV or Parquet.
 ///
@@ -72,6 +78,9 @@ impl RecordFile {
     pub fn csv(reader: Box<dyn BufRead + Send>, key: &str) -> Result<Self> {
         let file = CsvFile::new(reader)?;
         let names: Vec<String> = file.header().iter().map(str::to_owned).collect();
+        if let Some(doubt) = file.doubt() {
+            return Err(invalid(1, doubt));
+        }
         check_key(&names, key).map_err(|error| invalid(1, error.message()))?;
         Ok(Self { rows: Rows::Csv(Box::new(file)), key: key.to_owned() })
     }
@@ -101,6 +110,30 @@ impl RecordFile {
         match self.rows {
             Rows::Ndjson { reader, line: 0 } if self.key != KEY => Ok((reader, self.key)),
             rows => Err(Self { rows, ..self }),
+        }
+    }
+
+    /// The types that its records cannot tell, for a table that is to be made of them and of which
+    /// nothing is declared.
+    pub fn types(&self, db: &Database, table: &str) -> Result<Option<FileTypes>> {
+        match &self.rows {
+            Rows::Parquet { reader, .. } => FileTypes::of(&reader.schema(), db, table),
+            Rows::Ndjson { .. } | Rows::Csv(_) => Ok(None),
+        }
+    }
+
+    /// Refuses lines that begin as no record does, before they are loaded as they are.
+    pub(crate) fn check_first(lines: &mut dyn BufRead) -> Result<()> {
+        let ahead =
+            lines.fill_buf().map_err(|error| Error::io("cannot read the records", error))?;
+        let text = ahead.strip_prefix(&BYTE_ORDER_MARK).unwrap_or(ahead).trim_ascii_start();
+        let first = text.split(|byte| *byte == b'\n').next();
+        match first {
+            None | Some([] | [b'{', ..]) => Ok(()),
+            Some(first) => match serde_json::from_slice::<Members>(first) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(no_object(first, 1, &error)),
+            },
         }
     }
 
@@ -229,6 +262,9 @@ fn next_line(reader: &mut dyn BufRead, line: &mut u64, text: &mut Vec<u8>) -> Re
             return Ok(false);
         }
         *line += 1;
+        if *line == 1 && text[start..].starts_with(&BYTE_ORDER_MARK) {
+            text.drain(start..start + BYTE_ORDER_MARK.len());
+        }
         if read as u64 > LINE_BYTES_MAX {
             return Err(invalid(*line, "it has more bytes than a record may have (256 MiB)"));
         }
@@ -242,6 +278,26 @@ fn next_line(reader: &mut dyn BufRead, line: &mut u64, text: &mut Vec<u8>) -> Re
 const IS_ARRAY: &str =
     "an array: each record has a line of its own, and `jq -c '.[]'` writes those of an array so";
 
+/// What a file may be whose first line is no JSON.
+const IS_CSV: &str = "a CSV is read with --format csv, or FORMAT csv in COPY";
+
+/// What a file may be whose first line does not end an object.
+const IS_SPREAD: &str = "each record has a line of its own, and `jq -c .` writes it so";
+
+/// The error for a line that has no record, with what its file may be.
+fn no_object(text: &[u8], line: u64, error: &serde_json::Error) -> Error {
+    let what = match text.first() {
+        Some(b'[') => return invalid(line, format_args!("it is no JSON object, but {IS_ARRAY}")),
+        _ => format!("it is no JSON object: {}", told(error)),
+    };
+    match text.first() {
+        Some(b'{') if line == 1 && error.is_eof() => invalid(line, format!("{what}: {IS_SPREAD}")),
+        Some(b'{') | None => invalid(line, what),
+        Some(_) if line == 1 && !error.is_data() => invalid(line, format!("{what}: {IS_CSV}")),
+        Some(_) => invalid(line, what),
+    }
+}
+
 /// The key of a record, whose text goes without the member that exports add.
 fn take_key(
     (json, start): (&mut Vec<u8>, usize),
@@ -250,18 +306,19 @@ fn take_key(
 ) -> Result<Key> {
     let end = start + json[start..].trim_ascii_end().len();
     let text = &json[start..end];
-    let no_object = |error| match text.first() {
-        Some(b'[') => invalid(line, format_args!("it is no JSON object, but {IS_ARRAY}")),
-        _ => invalid(line, format_args!("it is no JSON object: {}", told(&error))),
-    };
+    let no_object = |error| no_object(text, line, &error);
     if name != KEY {
         let mut reader = serde_json::Deserializer::from_slice(text);
         let written = Wanted(name).deserialize(&mut reader).map_err(no_object)?;
         reader.end().map_err(no_object)?;
-        return key_of(written, (name, line), keys);
+        return match written {
+            Some(written) => key_of(written, (name, line), keys),
+            None => Err(no_key(text, (name, line))),
+        };
     }
     let members: Members = serde_json::from_slice(text).map_err(no_object)?;
-    let written = members.0.iter().find(|(found, _)| found == name).map(|(_, value)| *value);
+    let written = members.0.iter().find(|(found, _)| found == name);
+    let Some((_, written)) = written else { return Err(no_key(text, (name, line))) };
     let key = key_of(written, (name, line), keys)?;
     let edits = record_line::edits(text, &members);
     json.truncate(end);
@@ -279,11 +336,22 @@ fn told(error: &serde_json::Error) -> String {
     what.map_or_else(|| message.clone(), |what| format!("{what} at column {column}"))
 }
 
-fn key_of(written: Option<&RawValue>, (name, line): (&str, u64), keys: KeyKind) -> Result<Key> {
-    let written = written.ok_or_else(|| {
-        let message = format!("the member {name:?} is missing, which is to be the key (--key)");
-        invalid(line, message)
-    })?;
+/// The error for a record without its key.
+fn no_key(text: &[u8], (name, line): (&str, u64)) -> Error {
+    let members = serde_json::from_slice::<Members>(text).map(|members| members.0);
+    let members = members.unwrap_or_default();
+    let mut names: Vec<&str> =
+        members.iter().take(NAMES_TOLD).map(|(name, _)| name.as_str()).collect();
+    names.extend((members.len() > NAMES_TOLD).then_some("..."));
+    let others = match names[..] {
+        [] => "the record has no members".to_owned(),
+        _ => format!("name the one that has it (--key, or KEY in COPY), of {}", names.join(", ")),
+    };
+    let message = format!("the member {name:?} is missing, which is to be the key: {others}");
+    invalid(line, message)
+}
+
+fn key_of(written: &RawValue, (name, line): (&str, u64), keys: KeyKind) -> Result<Key> {
     let written = written.get();
     let no_key = |error: Error| invalid(line, format_args!("member {name:?}: {}", error.message()));
     match written.as_bytes().first() {

@@ -95,6 +95,7 @@ impl RecordLoad<'_> {
     ) -> Result<(Commit, BulkProgress)> {
         match file.into_lines() {
             Ok((mut lines, key)) => {
+                RecordFile::check_first(&mut *lines)?;
                 let options = BulkOptions { lines: true, key: Some(key), ..self.options.clone() };
                 db.bulk_load(self.name, &mut lines, &options, progress)
             }

@@ -30,7 +30,10 @@ fn of_type(of: &DataType) -> String {
         DataType::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
         DataType::Interval(_) | DataType::Duration(_) => "INTERVAL",
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "BYTEA",
-        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => {
             return format!("DECIMAL({precision}, {scale})");
         }
         DataType::Dictionary(_, values) => return of_type(values),

@@ -115,7 +115,12 @@ impl Error {
             let message = format!("{what}: there is a file where a folder is expected");
             return Self::new(ErrorKind::Invalid, message).with_source(source);
         }
+        if source.kind() == Os::IsADirectory {
+            let message = format!("{what}: there is a folder where a file is expected");
+            return Self::new(ErrorKind::Invalid, message).with_source(source);
+        }
         let kind = match source.kind() {
+            Os::InvalidData => ErrorKind::Invalid,
             Os::StorageFull | Os::QuotaExceeded | Os::FileTooLarge => ErrorKind::Full,
             Os::NotFound => ErrorKind::NotFound,
             Os::StaleNetworkFileHandle => ErrorKind::Conflict,

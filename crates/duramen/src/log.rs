@@ -63,6 +63,7 @@ pub enum Moment {
 ///
 /// assert_eq!("7".parse::<Moment>()?, Moment::Revision(Revision(7)));
 /// assert_eq!("1970-01-02".parse::<Moment>()?, Moment::Time(Micros(86_400_000_000)));
+/// assert_eq!("2015us".parse::<Moment>()?, Moment::Time(Micros(2_015)));
 /// assert_eq!("-7 us".parse::<Moment>()?, Moment::Time(Micros(-7)));
 /// # Ok::<(), duramen::Error>(())
 /// ```
@@ -70,8 +71,9 @@ impl FromStr for Moment {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        // As times beyond all calendars are printed.
-        if let Some(Ok(count)) = text.strip_suffix(" us").map(str::parse) {
+        // As times beyond all calendars are printed, or without the blank.
+        let count = text.strip_suffix("us").map(|count| count.strip_suffix(' ').unwrap_or(count));
+        if let Some(Ok(count)) = count.map(str::parse) {
             return Ok(Self::Time(Micros(count)));
         }
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

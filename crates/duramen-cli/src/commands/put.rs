@@ -78,6 +78,6 @@ impl Put {
             transaction.declare(name, declared)?;
         }
         let put = transaction.put_with(name, json, ParseOptions { strict: self.strict });
-        put.map_err(|error| error.in_context(input::name(&self.file)))
+        put.map_err(|error| input::advised(error, json).in_context(input::name(&self.file)))
     }
 }

@@ -7,7 +7,7 @@ use duramen::{
     BulkOptions, Collection, CollectionSnapshot, CommitOptions, Database, DocumentOptions,
     ErrorKind, KeyKind, Moment, Snapshot, Transaction,
 };
-use duramen_sql::RecordLoad;
+use duramen_sql::{FileTypes, RecordLoad};
 
 use crate::arguments::edit::Note;
 use crate::arguments::{ReadDatabase, WriteDatabase, moment};
@@ -173,6 +173,8 @@ struct Writing<'a> {
     options: CommitOptions,
     keys: KeyKind,
     is_new: bool,
+    /// Types that are declared when it is made.
+    types: Option<FileTypes>,
 }
 
 impl WriteCollection {
@@ -214,7 +216,8 @@ impl WriteCollection {
         }
         let keys = found.or(keys).unwrap_or_default();
         let options = self.note.options();
-        Ok(Writing { name: &self.name, database, options, keys, is_new: found.is_none() })
+        let is_new = found.is_none();
+        Ok(Writing { name: &self.name, database, options, keys, is_new, types: None })
     }
 }
 
@@ -232,7 +235,19 @@ impl Writing<'_> {
     fn made(&mut self) {
         if std::mem::take(&mut self.is_new) {
             notice!("created the collection {}", self.name);
+            if let Some(types) = self.types.take() {
+                notice!("declared the columns {types}");
+            }
         }
+    }
+
+    /// Declares the types of one that was loaded in bulk, which is a commit of its own.
+    fn declare(&self) -> Result<()> {
+        let Some(types) = &self.types else { return Ok(()) };
+        let mut transaction = self.database.transaction();
+        types.declare(&self.database, self.name, &mut transaction)?;
+        transaction.commit(&self.options)?;
+        Ok(())
     }
 
     /// Commits a change, and tells if the collection was made with it.
@@ -256,6 +271,9 @@ impl Writing<'_> {
             transaction.create_document(self.name)?;
             let declared = DocumentOptions { collection, ..DocumentOptions::default() };
             transaction.declare(self.name, &declared)?;
+            if let Some(types) = &self.types {
+                types.declare(&self.database, self.name, &mut transaction)?;
+            }
         }
         change(&mut transaction)?;
         Ok(transaction.commit(&self.options)?)

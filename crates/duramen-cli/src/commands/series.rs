@@ -17,6 +17,7 @@ use self::point::time_text;
 
 mod aggregate;
 mod append;
+mod counted;
 mod create;
 mod delete;
 mod drop;
@@ -139,7 +140,13 @@ fn time(text: &str) -> duramen::Result<Micros> {
         return Ok(Micros(jiff::Timestamp::now().as_microsecond()));
     }
     match text.parse::<i64>() {
-        Ok(micros) => Ok(Micros(micros)),
+        Ok(micros) => {
+            counted::check(text, &format!("{text}us"))?;
+            if let Some(doubt) = counted::doubt(micros) {
+                notice!("duramen: {doubt}");
+            }
+            Ok(Micros(micros))
+        }
         Err(_) => moment::parse_time(text),
     }
 }

@@ -105,9 +105,9 @@ macro_rules! sessions {
 
 sessions!(
     backup bulk check_and_stat demo diff dump dump_series editing_help edits export get help
-    history import indexes init keys lifecycle lifecycle_help log long_values meant pages purge put
-    reading reading_help records records_query repair retention series series_help series_retain
-    series_wrong set_and_remove shell show sql watch wrong
+    history import import_types import_wrong indexes init keys lifecycle lifecycle_help log
+    long_values meant pages purge put reading reading_help records records_query repair retention
+    series series_help series_retain series_wrong set_and_remove shell show sql watch wrong
 );
 
 #[test]

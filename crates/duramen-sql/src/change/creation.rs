@@ -171,7 +171,7 @@ fn declare(
 }
 
 /// Keeps the definition of a table in place of any that it has.
-pub(super) fn define(
+pub(crate) fn define(
     db: &Database,
     name: &str,
     definition: Option<&Definition>,

@@ -28,7 +28,20 @@ impl Item {
         if self.is_blank() {
             return Ok(());
         }
-        load(self).map_err(|error| error.in_context(&self.place))
+        load(self).map_err(|error| self.advised(error).in_context(&self.place))
+    }
+
+    /// An error of its text, with what to do where the file is probably meant otherwise.
+    fn advised(&self, error: Error) -> Error {
+        const OPENS: [&[u8]; 2] = [b"{", b"["];
+        if self.file.is_some() || !OPENS.contains(&self.json.trim_ascii()) {
+            return input::advised(error, &self.json);
+        }
+        let message = format!(
+            "{}: with --ndjson each line is a text of its own: leave it out where the file is one",
+            error.message()
+        );
+        Error::new(error.kind(), message)
     }
 }
 

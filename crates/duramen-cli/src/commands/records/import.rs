@@ -28,7 +28,8 @@ A line of NDJSON is a record. Of CSV the first line names the fields: a cell tha
 true, false or null is one, an empty one is left out, and all others are strings, as is a key unless
 it is a number. Of Parquet each row is a record, nested values and all; NULL is left out. The key is
 the member that --key names; the member _key, as an export has it, does not become part of the
-record, and a member or column $._key becomes its member _key.
+record, and a member or column $._key becomes its member _key. Columns of Parquet with dates, times
+and decimals, which JSON cannot tell, are declared for SQL where the collection is new.
 
 A file of more than a mebibyte is loaded in bulk, as one commit, into a collection that has no
 revision yet nor a unique index: many times faster, and all of it or nothing. One in which a key
@@ -120,6 +121,9 @@ impl Import {
         // Before anything is made that Ctrl-C is to leave nothing of.
         let interruption = Interruption::watch();
         let mut writing = self.collection.open_or_create(session, self.keys)?;
+        if writing.is_new && Format::of(self.format, &self.file) == Format::Parquet {
+            writing.types = self.source()?.types(&writing.database, writing.name)?;
+        }
         let loaded = self.load(&mut writing, &interruption)?;
         let imported = match loaded {
             Some(loaded) => loaded,
@@ -161,6 +165,7 @@ impl Import {
         bar.finish_and_clear();
         match loaded {
             Ok((_, progress)) => {
+                writing.declare()?;
                 writing.made();
                 Ok(Some(progress.values))
             }

@@ -220,17 +220,34 @@ fn commit(
 ) -> Result<Imported> {
     let mut transaction = database.transaction();
     let created = create(&mut transaction, &columns, interruption)?;
-    let (mut points, mut series) = (0, 0);
+    let (mut points, mut series, mut again) = (0, 0, 0);
     for (name, column) in columns.into_points() {
         check(interruption)?;
         transaction.append_points(&name, &column)?;
         points += column.len() as u64;
+        again += repeated(column.times());
         series += 1;
+    }
+    if again > 0 {
+        notice!(
+            "duramen: {again} points have the time of another one of their series in the file: the \
+             last one counts; --name says which column tells series apart"
+        );
     }
     let committed = if points > 0 { transaction.commit(options)? } else { Committed::default() };
     tell_unkept(&committed.unkept);
     let unkept = committed.unkept.iter().map(|(_, count)| count).sum();
     Ok(Imported { points, series, created, bad, unkept, commit: committed.sequence.0 })
+}
+
+/// How many points have the time of one behind them.
+fn repeated(times: &[i64]) -> usize {
+    if times.is_sorted_by(|earlier, later| earlier < later) {
+        return 0;
+    }
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times.windows(2).filter(|pair| pair[0] == pair[1]).count()
 }
 
 /// Makes the series that are new; how many.

@@ -7,8 +7,8 @@ use csv::StringRecord;
 use duramen::{Quality, Result};
 use duramen_sql::CsvFile;
 
-use super::source::{Line, Lines, NAMES, Row, TIMES, read_quality, read_type};
-use super::{Layout, TimeUnit, invalid};
+use super::source::{Line, Lines, NAMES, Row, TIMES, Times, read_quality, read_type};
+use super::{Layout, invalid};
 use crate::commands::series::point::Written;
 
 const VALUE: &str = "value";
@@ -19,7 +19,7 @@ const VALUE_TYPE: &str = "value_type";
 pub(super) struct CsvLines<'l> {
     file: CsvFile,
     prefix: &'l str,
-    unit: TimeUnit,
+    times: Times,
     /// The column of times.
     time: usize,
     shape: Shape,
@@ -38,6 +38,9 @@ enum Shape {
 impl<'l> CsvLines<'l> {
     pub(super) fn new(reader: Box<dyn BufRead + Send>, layout: &'l Layout) -> Result<Self> {
         let file = CsvFile::new(reader)?;
+        if let Some(doubt) = file.doubt() {
+            return Err(invalid(format_args!("line 1: {doubt}")));
+        }
         let header = file.header();
         let column =
             |wanted: &str| header.iter().position(|name| name.trim().eq_ignore_ascii_case(wanted));
@@ -67,13 +70,13 @@ impl<'l> CsvLines<'l> {
                 Shape::Wide { name, series }
             }
         };
-        let (prefix, unit) = (layout.prefix.as_str(), layout.time_unit.unwrap_or(TimeUnit::Us));
-        Ok(Self { file, prefix, unit, time, shape, row: StringRecord::new() })
+        let (prefix, times) = (layout.prefix.as_str(), Times::new(layout));
+        Ok(Self { file, prefix, times, time, shape, row: StringRecord::new() })
     }
 
     fn rows(&self) -> Result<Vec<Row>> {
         let cell = |at: usize| self.row.get(at).unwrap_or_default();
-        let time = self.unit.read(cell(self.time).trim())?;
+        let time = self.times.read(cell(self.time).trim())?;
         let prefix = self.prefix;
         let row = |series: String, value: &str, quality: Quality| {
             let value = Written::Text(value.to_owned());

@@ -8,28 +8,29 @@ use duramen::Result;
 use serde_json::value::RawValue;
 
 use super::source::{
-    Line, Lines, NAMES, Row, TIMES, check_length, read_line, read_quality, read_type,
+    Line, Lines, NAMES, Row, TIMES, Times, check_length, read_line, read_quality, read_type,
 };
-use super::{Layout, TimeUnit, invalid};
+use super::{Layout, invalid};
 use crate::commands::series::point::Written;
 
 /// Lines of JSON.
 pub(super) struct NdjsonLines<'l> {
     reader: Box<dyn BufRead>,
     layout: &'l Layout,
+    times: Times,
     line: u64,
     text: Vec<u8>,
 }
 
 impl<'l> NdjsonLines<'l> {
     pub(super) fn new(reader: Box<dyn BufRead>, layout: &'l Layout) -> Self {
-        Self { reader, layout, line: 0, text: Vec::new() }
+        Self { reader, layout, times: Times::new(layout), line: 0, text: Vec::new() }
     }
 
     fn rows(&self) -> Result<Vec<Row>> {
         check_length(&self.text)?;
-        let members: BTreeMap<String, &RawValue> = serde_json::from_slice(&self.text)
-            .map_err(|error| invalid(format_args!("it is no JSON object: {error}")))?;
+        let members: BTreeMap<String, &RawValue> =
+            serde_json::from_slice(&self.text).map_err(|error| self.no_object(&error))?;
         let member = |given: &Option<String>, names: &[&str]| {
             let found = match given {
                 Some(name) => members.get(name),
@@ -43,9 +44,9 @@ impl<'l> NdjsonLines<'l> {
                 ))
             })
         };
-        let Layout { prefix, time, name, value, time_unit } = self.layout;
+        let Layout { prefix, time, name, value, .. } = self.layout;
         let series = format!("{prefix}{}", text_of(member(name, &NAMES)?)?);
-        let time = time_unit.unwrap_or(TimeUnit::Us).read(&text_of(member(time, &TIMES)?)?)?;
+        let time = self.times.read(&text_of(member(time, &TIMES)?)?)?;
         let value = member(value, &["value"])?;
         let quality = match members.get("quality") {
             Some(quality) => read_quality(&text_of(quality)?)?,
@@ -59,6 +60,23 @@ impl<'l> NdjsonLines<'l> {
         let is_quoted = value.get().starts_with('"');
         let value = if is_quoted { Written::Quoted(text) } else { Written::Text(text) };
         Ok(vec![Row { series, labels: None, time, value, quality, value_type }])
+    }
+}
+
+impl NdjsonLines<'_> {
+    /// The error for a line that is no point, with what its file may be.
+    fn no_object(&self, error: &serde_json::Error) -> duramen::Error {
+        const IS_ARRAY: &str =
+            "each point has a line of its own, and `jq -c '.[]'` writes those of an array so";
+        const IS_OTHER: &str = "--format csv or line-protocol reads one that is written so";
+        let what = format!("it is no JSON object: {error}");
+        match self.text.trim_ascii_start().first() {
+            Some(b'[') => invalid(format_args!("{what}: {IS_ARRAY}")),
+            Some(first) if self.line == 1 && *first != b'{' => {
+                invalid(format_args!("{what}: {IS_OTHER}"))
+            }
+            _ => invalid(what),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The lines of a file as the points in them.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
@@ -9,8 +10,10 @@ use super::csv::CsvLines;
 use super::line_protocol::LineProtocol;
 use super::ndjson::NdjsonLines;
 use super::{Format, Layout, TimeUnit, invalid};
+use crate::commands::series::counted;
 use crate::commands::series::point::{self, Written};
 use crate::moment;
+use crate::notice::notice;
 
 /// Bytes of a line that is read.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -52,6 +55,33 @@ pub(super) fn lines<'l>(
         Format::Ndjson => Box::new(NdjsonLines::new(reader, layout)),
         Format::LineProtocol => Box::new(LineProtocol::new(reader, layout)),
     })
+}
+
+/// How times are read that may be numbers.
+pub(super) struct Times {
+    given: Option<TimeUnit>,
+    /// Whether it was told that numbers are probably of another unit.
+    is_told: Cell<bool>,
+}
+
+impl Times {
+    pub(super) fn new(layout: &Layout) -> Self {
+        Self { given: layout.time_unit, is_told: Cell::new(false) }
+    }
+
+    /// The time that a text means.
+    pub(super) fn read(&self, text: &str) -> Result<Micros> {
+        if let Some(unit) = self.given {
+            return unit.read(text);
+        }
+        counted::check(text, "give --time-unit us")?;
+        if let Some(doubt) = text.parse().ok().and_then(counted::doubt)
+            && !self.is_told.replace(true)
+        {
+            notice!("duramen: {doubt}: --time-unit says what numbers count");
+        }
+        TimeUnit::Us.read(text)
+    }
 }
 
 impl TimeUnit {
