@@ -35,10 +35,7 @@ const READS: [(u64, u64); 2] = [(7_000, 100), (70_000, 50)];
 /// Runs T2 and T2s: a walk of two decimals appended to ten series in batches; then T5, what its
 /// points take once they are compacted.
 pub(crate) fn batches(session: &mut Session) -> Result<()> {
-    let cases = [
-        ("T2", INTERVAL, RELAXED, BATCH),
-        ("T2s", Durability::Sync, SYNC, SYNC_BATCH),
-    ];
+    let cases = [("T2", INTERVAL, RELAXED, BATCH), ("T2s", Durability::Sync, SYNC, SYNC_BATCH)];
     let wanted = session.scale.points * SERIES as u64;
     let points = Walk::new().points(session.scale.points)?;
     let mut rivals = PointsRivals::start(session, &points)?;

@@ -141,7 +141,6 @@ fn time(text: &str) -> duramen::Result<Micros> {
     }
     match text.parse::<i64>() {
         Ok(micros) => {
-            counted::check(text, &format!("{text}us"))?;
             if let Some(doubt) = counted::doubt(micros) {
                 notice!("duramen: {doubt}");
             }

@@ -74,7 +74,6 @@ impl Times {
         if let Some(unit) = self.given {
             return unit.read(text);
         }
-        counted::check(text, "give --time-unit us")?;
         if let Some(doubt) = text.parse().ok().and_then(counted::doubt)
             && !self.is_told.replace(true)
         {
