@@ -16,10 +16,10 @@ use crate::io::{read_exact_at, write_all_at, zeros};
 use crate::journal::JournalPosition;
 use crate::{Error, ErrorKind, Micros};
 
-/// Microseconds of commits for which one look at the place does: it takes 4 to 55, a sync from
+/// Microseconds of commits for which one look at the place does: it takes 4 to 25, a sync from
 /// 75 on; and syncs for which it does.
 const LOOK_HOLDS_US: u64 = 10_000;
-const LOOK_HOLDS_SYNCS: u64 = 128;
+const LOOK_HOLDS_SYNCS: u64 = 32;
 
 /// The end of the journal on the device.
 #[derive(Debug)]
