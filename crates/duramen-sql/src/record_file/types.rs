@@ -9,8 +9,8 @@ use crate::change::creation::define;
 use crate::declared::{DEFINITIONS, DeclaredColumn, Definition};
 use crate::type_names;
 
-/// What the collections of the engine itself are called.
-const OF_ENGINE: &str = "duramen/";
+/// What the names of the collections of the engine itself begin with.
+const ENGINE_PREFIX: &str = "duramen/";
 
 /// The columns of a file of Parquet whose types its records cannot tell: dates, times and decimals,
 /// and arrays of these.
@@ -41,7 +41,7 @@ impl FileTypes {
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => return Err(error),
         };
-        let is_free = !is_declared && !table.starts_with(OF_ENGINE);
+        let is_free = !is_declared && !table.starts_with(ENGINE_PREFIX);
         Ok((is_free && !definition.columns.is_empty()).then_some(Self(definition)))
     }
 
